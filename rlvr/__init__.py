@@ -1,0 +1,1 @@
+"""What two or more of the root programs share. Nothing in here imports a root program."""
