@@ -104,7 +104,7 @@ class TrainConfig(RunConfig):
     scale_rewards: str = key(
         "group", "divide advantages by the standard deviation of", choices=("group", "batch", "none")
     )
-    mask_truncated: bool = key(True, "leave completions that hit the token limit out of the loss")
+    mask_truncated: bool = key(False, "leave completions that hit the token limit out of the loss")
     max_grad_norm: float = key(1.0, "clip the gradient to this norm", low=0.0, high=1_000.0)
     save_steps: int = key(50, "steps between checkpoints", low=1, high=1_000_000)
     keep_checkpoints: int = key(2, "newest checkpoints kept", low=1, high=1_000)

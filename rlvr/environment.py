@@ -6,11 +6,11 @@ with the names of `Environment`; adding a reward to one is one judge function an
 
 import importlib
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol
 
 from rlvr.config import RunConfig
 from rlvr.errors import RlvrError
-from rlvr.records import Grade, Reward
+from rlvr.records import Grade
 
 MODULES = {"oeis": "oeis_rlvr"}
 """Environment name -> module."""
