@@ -159,14 +159,19 @@ class Key:
 
     @property
     def type_name(self) -> str:
-        return {tuple: "list of strings", str: "string", int: "integer", float: "number", bool: "true or false"}[
-            self.type
-        ]
+        names = {
+            tuple: "a list of strings",
+            str: "a string",
+            int: "an integer",
+            float: "a number",
+            bool: "true or false",
+        }
+        return names[self.type]
 
     @property
     def range_text(self) -> str:
         if self.choices:
-            return ", ".join(self.choices)
+            return "one of " + ", ".join(self.choices)
         if self.low is None:
             return ""
         return f"{self.low:g} to {self.high:g}" if self.high is not None else f"at least {self.low:g}"
@@ -183,11 +188,11 @@ class Key:
             value = float(value)
         # bool is an int to Python, and never a number to a user.
         if not isinstance(value, self.type) or (isinstance(value, bool) and self.type is not bool):
-            raise RlvrError(f"{where}: {self.name} = {value!r} must be a {self.type_name}")
+            raise RlvrError(f"{where}: {self.name} = {value!r} must be {self.type_name}")
         if self.choices and value not in self.choices:
             near = difflib.get_close_matches(str(value), self.choices, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise RlvrError(f"{where}: {self.name} = {value!r} must be one of {', '.join(self.choices)}{hint}")
+            raise RlvrError(f"{where}: {self.name} = {value!r} must be {self.range_text}{hint}")
         # Written so that NaN, which compares false with everything, is refused too.
         below = self.low is not None and not value >= self.low
         if below or (self.high is not None and not value <= self.high):
@@ -206,7 +211,7 @@ class Key:
             else:
                 value = self.type(text)
         except (ValueError, KeyError):
-            raise RlvrError(f"{where}: {self.name} = {text!r} must be a {self.type_name}") from None
+            raise RlvrError(f"{where}: {self.name} = {text!r} must be {self.type_name}") from None
         return self.check(value, where)
 
 

@@ -37,6 +37,10 @@ class CycleFiles:
         return self.folder / "status.json"
 
     @property
+    def parent(self) -> Path:
+        return self.folder / "parent"
+
+    @property
     def checkpoints(self) -> Path:
         return self.folder / "checkpoints"
 

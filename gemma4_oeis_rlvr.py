@@ -1,0 +1,423 @@
+"""One GRPO training cycle: tasks, policy, training, adapter.
+
+    python gemma4_oeis_rlvr.py                       # Gemma 4 E2B on one GPU; saves gemma_4_oeis_lora/
+    python gemma4_oeis_rlvr.py --preset tiny         # the tiny model, on any CPU, in minutes
+    python gemma4_oeis_rlvr.py --config config.toml --cycle training/m/002 --parent training/m/001
+
+Every key of `rlvr/config.py` is a flag. The algorithm is TRL's GRPOTrainer; held-out evaluation is `eval_oeis.py`.
+Exit codes: 0 done, 2 something to correct in the command or its files, 130 Ctrl-C, 143 SIGTERM.
+Once training has begun, both signals leave a checkpoint to `--resume` from.
+"""
+
+import argparse
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from rlvr import curriculum, environment, records
+from rlvr.config import TrainConfig, add_flags, config_from_flags, write_snapshot
+from rlvr.cycles import CycleFiles, find_adapter
+from rlvr.environment import Environment, Task
+from rlvr.errors import RlvrError
+from rlvr.provenance import provenance
+from rlvr.records import Completion, Outcomes, Status, Step
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Arguments
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description="One GRPO training cycle.",
+        epilog="Alone, it saves gemma_4_oeis_lora/ and reads outcomes.json beside it.",
+    )
+    parser.add_argument("--cycle", type=Path, metavar="DIR", help="write into this cycle folder instead")
+    parser.add_argument(
+        "--parent", metavar="ADAPTER", help="warm start: an adapter folder, a cycle's folder or number"
+    )
+    parser.add_argument(
+        "--outcomes", type=Path, metavar="FILE", help="outcomes.json of the parent, for the curriculum"
+    )
+    parser.add_argument("--resume", action="store_true", help="go on from the last checkpoint in the folder")
+    add_flags(parser, TrainConfig)
+    return parser.parse_args()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Tasks and curriculum
+
+
+def find_outcomes(args: argparse.Namespace, files: CycleFiles) -> Path | None:
+    """The outcomes of the cycle before: named, beside the parent's adapter, or beside this program's own output."""
+    if args.outcomes:
+        return args.outcomes
+    if args.parent:
+        beside = find_adapter(args.parent).parent / "outcomes.json"
+        return beside if beside.is_file() else None
+    return files.outcomes if args.cycle is None and files.outcomes.is_file() else None
+
+
+def build_tasks(
+    config: TrainConfig, env: Environment, outcomes_file: Path | None
+) -> tuple[Sequence[Task], frozenset[str]]:
+    """The tasks of this cycle, and those that the curriculum left out."""
+    solved = curriculum.always_solved(outcomes_file) if outcomes_file and config.exclude_always_solved else frozenset()
+    if solved:
+        print(f"Curriculum: excluding {len(solved)} always-solved sequences ({outcomes_file})")
+    tasks = env.build_tasks(config, split="train", limit=config.limit, exclude=solved)
+    print(f"Built {len(tasks)} {config.environment.upper()} tasks.")
+    return tasks, solved
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The arithmetic of a step, before anything expensive starts
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Completions and tokens of a step."""
+
+    completions: int
+    per_forward: int
+    accumulation: int
+    longest_prompt: int
+    completion_tokens: int
+
+
+def plan_budget(config: TrainConfig, prompt_lengths: dict[str, int], world_size: int) -> Budget:
+    """Work out a step from the keys and the longest prompt (`prompt_lengths`: task id -> tokens).
+
+    Raises:
+        RlvrError: when the batch cannot be divided as asked, or a prompt leaves no room for an answer.
+    """
+    completions = config.prompts_per_step * config.num_generations
+    per_forward = min(config.completions_per_forward, completions)
+    if completions % (per_forward * world_size):
+        fitting = [n for n in range(1, completions + 1) if completions % (n * world_size) == 0]
+        raise RlvrError(
+            f"completions_per_forward = {per_forward}: {completions} completions a step on {world_size} process(es) "
+            f"cannot be divided so: use one of {', '.join(map(str, fitting)) or 'fewer processes'}"
+        )
+    longest = max(prompt_lengths, key=prompt_lengths.__getitem__)
+    room = config.max_seq_length - prompt_lengths[longest]
+    if room < 16:
+        raise RlvrError(
+            f"{longest}: its prompt has {prompt_lengths[longest]} tokens and max_seq_length = {config.max_seq_length} "
+            "leaves no room for an answer: raise max_seq_length or lower n_show"
+        )
+    return Budget(
+        completions=completions,
+        per_forward=per_forward,
+        accumulation=completions // (per_forward * world_size),
+        longest_prompt=prompt_lengths[longest],
+        completion_tokens=min(config.max_completion_length or room, room),
+    )
+
+
+def estimated_memory_gib(model, budget: Budget, bytes_per_value: int) -> float:
+    """Weights, adapter with its optimizer, logits of one forward and backward pass, and the cache of generation.
+
+    An estimate to compare settings by, not a promise: activations are left out when gradient checkpointing is on.
+    """
+    weights = sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
+    trainable = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+    text = model.config.get_text_config()
+    length = budget.longest_prompt + budget.completion_tokens
+    head_dim = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
+    logits = 3 * budget.per_forward * budget.completion_tokens * text.vocab_size * 4
+    cache = (
+        2
+        * budget.completions
+        * length
+        * text.num_hidden_layers
+        * text.num_key_value_heads
+        * head_dim
+        * bytes_per_value
+    )
+    return (weights + 16 * trainable + max(logits, cache)) / 2**30
+
+
+def print_banner(config: TrainConfig, policy, budget: Budget, parent: Path | None, num_tasks: int) -> None:
+    tokens = budget.completions * budget.completion_tokens
+    memory = estimated_memory_gib(policy.model, budget, bytes_per_value=4 if policy.device == "cpu" else 2)
+    rows = {
+        "base model": f"{config.base_model} ({policy.num_parameters:,} parameters, {policy.backend}, {policy.device})",
+        "adapter": f"LoRA rank {config.lora_rank}, alpha {config.lora_alpha}, "
+        + (f"warm start from {parent}" if parent else "cold start"),
+        "a step": f"{config.prompts_per_step} prompts x {config.num_generations} samples = {budget.completions} "
+        f"completions, {budget.per_forward} in one forward pass x {budget.accumulation}",
+        "tokens": f"prompts up to {budget.longest_prompt} + completions up to {budget.completion_tokens}: "
+        f"at most {tokens:,} generated a step",
+        "cycle": f"{config.max_steps} steps = {config.max_steps * config.prompts_per_step:,} prompts "
+        f"out of {num_tasks:,} tasks",
+        "loss": f"{config.loss_type}, KL weight {config.kl_beta:g}, learning rate {config.learning_rate:g} "
+        f"({config.lr_scheduler}), advantages scaled by {config.scale_rewards}",
+        "memory": f"about {memory:.1f} GiB without activations",
+    }
+    width = max(map(len, rows))
+    print("-" * 100)
+    for name, value in rows.items():
+        print(f"{name:>{width}}  {value}")
+    print("-" * 100, flush=True)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Progress, samples, status
+
+
+def print_step(step: Step) -> None:
+    solved = step.outcomes.get("solved", 0) / max(sum(step.outcomes.values()), 1)
+    reward = "   -  " if step.reward is None else f"{step.reward:+.3f}"
+    infra = step.outcomes.get("infra", 0)
+    print(
+        f"step {step.step:>4}/{step.max_steps}  reward {reward}  solved {solved:5.1%}  groups right/mixed/wrong "
+        f"{step.all_right:.0%}/{step.mixed:.0%}/{step.all_wrong:.0%}  length {step.length_mean:.0f}  "
+        f"cut {step.truncated:.0%}  {step.tokens_per_s:,.0f} tok/s  {step.step_s:.1f} s"
+        + (f"  WARNING: {infra} completions could not be scored (infrastructure) and were masked" if infra else ""),
+        flush=True,
+    )
+
+
+def sample_baseline(
+    config: TrainConfig, policy, env: Environment, tasks: Sequence[Task], tokens: int, when: str
+) -> None:
+    """Sample one answer for a few tasks and print how they fared, with one of them in full."""
+    from rlvr import models
+
+    some = list(tasks)[: config.baseline_tasks]
+    if not some:
+        return
+    prompts = [task.prompt_text(policy.prompt_style) for task in some]
+    answers = models.generate(
+        policy.model,
+        policy.tokenizer,
+        prompts,
+        max_new_tokens=tokens,
+        temperature=config.temperature,
+        batch_size=config.completions_per_forward,
+        seed=config.seed,
+    )
+    first = [answer[0] for answer in answers]
+    grades = env.grade(some, [answer.text for answer in first], [answer.truncated for answer in first])
+    solved = sum(grade.outcome == "solved" for grade in grades)
+    rewards = [grade.reward for grade in grades if grade.reward is not None]
+    mean = sum(rewards) / len(rewards) if rewards else float("nan")
+    print(f"Baseline {when}: {solved} of {len(some)} training tasks solved, mean reward {mean:+.3f}. One of them:")
+    print(f"  {some[0].id}: {grades[0].outcome}")
+    print("\n".join(f"  | {line}" for line in grades[0].function.strip().splitlines()[:12]), flush=True)
+
+
+class StatusFile:
+    """`status.json` of this run: where it stands, replaced at every step."""
+
+    def __init__(self, path: Path, max_steps: int):
+        now = time.time()
+        self.path = path
+        self.status = Status(
+            state="running",
+            kind="train",
+            pid=os.getpid(),
+            process_start=psutil.Process().create_time(),
+            started=now,
+            updated=now,
+            max_steps=max_steps,
+        )
+        self.write()
+
+    def write(self, **changes: object) -> None:
+        for name, value in {**changes, "updated": time.time()}.items():
+            setattr(self.status, name, value)
+        records.write(self.path, self.status)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The cycle
+
+
+def last_checkpoint(files: CycleFiles) -> Path:
+    """The newest checkpoint of an interrupted cycle.
+
+    Raises:
+        RlvrError: when there is none.
+    """
+    found = sorted(files.checkpoints.glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2]))
+    if not found:
+        raise RlvrError(f"{files.checkpoints}: no checkpoint to resume from: start the cycle again without --resume")
+    return found[-1]
+
+
+def link_parent(files: CycleFiles, parent: Path) -> None:
+    """Record the warm start as a relative link, so that the model's folder can be moved whole."""
+    files.parent.unlink(missing_ok=True)
+    files.parent.symlink_to(os.path.relpath(parent.resolve(), files.folder.resolve()))
+
+
+def forget_after(files: CycleFiles, step: int) -> None:
+    """Drop the lines of steps that the checkpoint does not know: they will be taken again."""
+    for path, record_type in ((files.metrics, Step), (files.trace, Completion)):
+        if path.is_file():
+            kept = [
+                records.encode(line) + b"\n" for line in records.read_lines(path, record_type) if line.step <= step
+            ]
+            temporary = path.with_name(path.name + ".tmp")
+            temporary.write_bytes(b"".join(kept))
+            os.replace(temporary, path)
+
+
+def train(args: argparse.Namespace) -> int:
+    config, origins = config_from_flags(args, TrainConfig)
+    files = CycleFiles.in_cycle(args.cycle) if args.cycle else CycleFiles.alone()
+    parent = find_adapter(args.parent) if args.parent else None
+    checkpoint = last_checkpoint(files) if args.resume else None
+
+    env = environment.load(config.environment)
+    env.configure(config)
+    tasks, left_out = build_tasks(config, env, find_outcomes(args, files))
+
+    # Heavy imports from here on; unsloth, where there is one, has to come before TRL.
+    from rlvr import models
+
+    models.import_backend()
+    from datasets import Dataset
+    from trl import GRPOConfig
+
+    from rlvr.grpo import TASK_COLUMN, RecordingTrainer, StopOnSignal
+
+    policy = models.load_policy(
+        config.base_model,
+        max_seq_length=config.max_seq_length,
+        lora_rank=config.lora_rank,
+        lora_alpha=config.lora_alpha,
+        adapter=parent,
+        trainable=True,
+        seed=config.seed,
+        threads=config.threads,
+    )
+    style = policy.prompt_style if config.prompt_style == "auto" else config.prompt_style
+    messages = [[{"role": "user", "content": task.prompt_text(style)}] for task in tasks]
+    prompt_lengths = {
+        task.id: len(ids) for task, ids in zip(tasks, models.prompt_token_ids(policy.tokenizer, messages), strict=True)
+    }
+    world_size = int(os.environ.get("WORLD_SIZE", "1"))
+    budget = plan_budget(config, prompt_lengths, world_size)
+    print_banner(config, policy, budget, parent, len(tasks))
+
+    files.folder.mkdir(parents=True, exist_ok=True)
+    if checkpoint is None:
+        for path in (files.metrics, files.trace):
+            path.unlink(missing_ok=True)
+    else:
+        step = int(checkpoint.name.rpartition("-")[2])
+        forget_after(files, step)
+        print(f"Resuming after step {step} ({checkpoint})")
+    about = {**provenance(), **env.provenance(config), "parent": str(parent or ""), "num_tasks": len(tasks)}
+    write_snapshot(files.config, config, origins, about)
+    if args.cycle and parent:
+        link_parent(files, parent)
+    status = StatusFile(files.status, config.max_steps)
+
+    on_cpu = policy.device == "cpu"
+    stop = StopOnSignal()
+
+    def on_step(step: Step) -> None:
+        print_step(step)
+        status.write(step=step.step)
+
+    trainer = RecordingTrainer(
+        environment=env,
+        tasks=tasks,
+        trace_file=files.trace,
+        metrics_file=files.metrics,
+        on_step=on_step,
+        model=policy.model,
+        processing_class=policy.tokenizer,
+        train_dataset=Dataset.from_list(
+            [
+                {"prompt": prompt, TASK_COLUMN: index, **task.columns()}
+                for index, (task, prompt) in enumerate(zip(tasks, messages, strict=True))
+            ]
+        ),
+        callbacks=[stop],
+        args=GRPOConfig(
+            output_dir=str(files.checkpoints),
+            per_device_train_batch_size=budget.per_forward,
+            gradient_accumulation_steps=budget.accumulation,
+            num_generations=config.num_generations,
+            max_completion_length=budget.completion_tokens,
+            temperature=config.temperature,
+            top_p=config.top_p,
+            beta=config.kl_beta,
+            loss_type=config.loss_type,
+            scale_rewards=config.scale_rewards,
+            mask_truncated_completions=config.mask_truncated,
+            learning_rate=config.learning_rate,
+            lr_scheduler_type=config.lr_scheduler,
+            warmup_steps=config.warmup_steps,
+            max_grad_norm=config.max_grad_norm,
+            max_steps=config.max_steps,
+            logging_steps=1,
+            save_steps=config.save_steps,
+            save_total_limit=config.keep_checkpoints,
+            seed=config.seed,
+            report_to="none",
+            disable_tqdm=True,
+            use_cpu=on_cpu,
+            bf16=not on_cpu,
+            gradient_checkpointing=not on_cpu,
+            dataloader_pin_memory=not on_cpu,
+        ),
+    )
+    models.quiet_trainer(trainer)
+
+    sample_baseline(config, policy, env, tasks, budget.completion_tokens, "before")
+    stop.install()
+    try:
+        trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+    except BaseException as error:
+        status.write(state="failed", finished=time.time(), message=f"{type(error).__name__}: {error}")
+        raise
+    if stop.received:
+        code = 128 + stop.received
+        status.write(state="killed", finished=time.time(), exit_code=code, message=f"stopped by {stop.received.name}")
+        print(f"Stopped by {stop.received.name} after step {trainer.state.global_step}; go on with --resume.")
+        return code
+
+    sample_baseline(config, policy, env, tasks, budget.completion_tokens, "after")
+    trainer.model.save_pretrained(files.adapter, selected_adapters=["default"])
+    policy.tokenizer.save_pretrained(files.adapter)
+    outcomes = curriculum.count_outcomes(records.read_lines(files.trace, Completion), left_out)
+    records.write(files.outcomes, outcomes)
+    status.write(state="done", finished=time.time(), exit_code=0)
+    print_summary(outcomes, files)
+    return 0
+
+
+def print_summary(outcomes: Outcomes, files: CycleFiles) -> None:
+    print(
+        f"Outcomes: {len(outcomes.seen)} sequences seen, {len(outcomes.always_solved)} always solved "
+        f"(left out next time), {len(outcomes.never_matched)} never matched a hidden term."
+    )
+    print(f"Saved {files.adapter}/  ({files.metrics}, {files.trace}, {files.outcomes})")
+
+
+def main() -> int:
+    # Until training can stop at a step, SIGTERM ends the program the way Ctrl-C does.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    try:
+        return train(parse_arguments())
+    except RlvrError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("Interrupted.", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

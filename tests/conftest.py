@@ -1,0 +1,38 @@
+"""Fixtures that many tests use: the root, its programs as subprocesses, a cache of their own."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="session", autouse=True)
+def private_cache(tmp_path_factory: pytest.TempPathFactory):
+    """No test reads or writes the user's own cache."""
+    folder = tmp_path_factory.mktemp("cache")
+    os.environ["XDG_CACHE_HOME"] = str(folder)
+    os.environ["OMP_NUM_THREADS"] = "1"
+    return folder
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    return ROOT
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run one of the root programs as a user would, in an empty folder; returns the finished process."""
+
+    def run(
+        name: str, *arguments: object, cwd: Path = tmp_path, timeout: float = 300
+    ) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, str(ROOT / name), *map(str, arguments)]
+        return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=timeout)
+
+    return run
