@@ -300,10 +300,9 @@ def train(args: argparse.Namespace) -> int:
         threads=config.threads,
     )
     style = policy.prompt_style if config.prompt_style == "auto" else config.prompt_style
-    messages = [[{"role": "user", "content": task.prompt_text(style)}] for task in tasks]
-    prompt_lengths = {
-        task.id: len(ids) for task, ids in zip(tasks, models.prompt_token_ids(policy.tokenizer, messages), strict=True)
-    }
+    prompts = [task.prompt_text(style) for task in tasks]
+    encoded = models.encode_prompts(policy.tokenizer, prompts)
+    prompt_lengths = {task.id: len(ids) for task, ids in zip(tasks, encoded, strict=True)}
     world_size = int(os.environ.get("WORLD_SIZE", "1"))
     budget = plan_budget(config, prompt_lengths, world_size)
     print_banner(config, policy, budget, parent, len(tasks))
@@ -339,8 +338,8 @@ def train(args: argparse.Namespace) -> int:
         processing_class=policy.tokenizer,
         train_dataset=Dataset.from_list(
             [
-                {"prompt": prompt, TASK_COLUMN: index, **task.columns()}
-                for index, (task, prompt) in enumerate(zip(tasks, messages, strict=True))
+                {"prompt": [{"role": "user", "content": prompt}], TASK_COLUMN: index, **task.columns()}
+                for index, (task, prompt) in enumerate(zip(tasks, prompts, strict=True))
             ]
         ),
         callbacks=[stop],
@@ -373,7 +372,6 @@ def train(args: argparse.Namespace) -> int:
             dataloader_pin_memory=not on_cpu,
         ),
     )
-    models.quiet_trainer(trainer)
 
     sample_baseline(config, policy, env, tasks, budget.completion_tokens, "before")
     stop.install()

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from oeis_parser import decimal_to_int, int_to_decimal
 from rlvr import corpus, synthetic
 from rlvr.config import EXCLUDED_KEYWORDS, RunConfig
 from rlvr.environment import RewardFunc
@@ -85,8 +86,8 @@ class Task:
             "anum": self.anum,
             "name": self.name,
             "offset": self.offset,
-            "shown": [_decimal(term) for term in self.shown],
-            "holdout": [_decimal(term) for term in self.holdout],
+            "shown": [int_to_decimal(term) for term in self.shown],
+            "holdout": [int_to_decimal(term) for term in self.holdout],
         }
 
 
@@ -177,11 +178,6 @@ def build_dataset(*, prompt_style: str = "full", **selection: Any) -> "Dataset":
     )
 
 
-def _decimal(term: int) -> str:
-    """Decimal digits of a term of any length; Python's own str() stops at 4,300 digits."""
-    return corpus.to_decimal(term)
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Rewards
 
@@ -247,7 +243,7 @@ def reward(judge: Judge) -> RewardFunc:
     ) -> list[float | None]:
         columns = zip(anum, name, offset, shown, holdout, strict=True)
         tasks = tuple(
-            Task(a, title, first, tuple(map(corpus.to_int, known)), tuple(map(corpus.to_int, hidden)))
+            Task(a, title, first, tuple(map(decimal_to_int, known)), tuple(map(decimal_to_int, hidden)))
             for a, title, first, known, hidden in columns
         )
         texts = tuple(completion_text(completion) for completion in completions)
@@ -354,7 +350,7 @@ def _grade(answer: Answer, truncated: bool) -> Grade:
     rewards = tuple(Reward(name, None if masked else value, reason) for name, (value, reason) in judged.items())
     expected = answer.task.shown + answer.task.holdout
     checks = tuple(
-        Check(f"a({n})", _decimal(term), value.text, match, shown=position < len(answer.task.shown))
+        Check(f"a({n})", int_to_decimal(term), value.text, match, shown=position < len(answer.task.shown))
         for position, (n, term, value, match) in enumerate(
             zip(answer.task.indices, expected, answer.run.values, answer.matches, strict=True)
         )

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 from accelerate.utils import gather_object
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import PrinterCallback, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from trl import GRPOTrainer
 
 from rlvr import records
@@ -46,6 +46,7 @@ class RecordingTrainer(GRPOTrainer):
         **trainer_args: Any,
     ):
         super().__init__(reward_funcs=list(environment.REWARD_FUNCS), **trainer_args)
+        self.remove_callback(PrinterCallback)  # on_step prints, in our words
         self._environment = environment
         self._tasks = tasks
         self._trace_file = trace_file
@@ -127,7 +128,8 @@ class RecordingTrainer(GRPOTrainer):
 
 def completion_record(grade: Grade, **about: Any) -> Completion:
     """A grade and what was graded, as one line of the trace."""
-    return Completion(**{name: getattr(grade, name) for name in grade.__struct_fields__}, time=time.time(), **about)
+    fields = {name: getattr(grade, name) for name in grade.__struct_fields__}
+    return Completion(**fields, time=time.time(), **about)
 
 
 def step_record(

@@ -1,0 +1,64 @@
+"""The README's demo: look at tasks, evaluate the base, train one cycle, evaluate the adapter, draw the curves.
+
+    python -m rlvr.demo [--seed 0]      (or: make demo)
+
+Runs the same programs that a user runs, with the tiny model and the bundled sample, and prints each command.
+"""
+
+import argparse
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from rlvr import curves
+from rlvr.errors import RlvrError
+
+ROOT = Path(__file__).parent.parent
+CYCLE = Path("training/demo/001")
+
+
+def run(title: str, *command: object) -> None:
+    """Print the command and run it; a failure ends the demo with the command's own exit code."""
+    print(f"\n=== {title}\n$ python {' '.join(map(str, command))}", flush=True)
+    done = subprocess.run([sys.executable, *map(str, command)], cwd=ROOT)
+    if done.returncode:
+        raise SystemExit(done.returncode)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+
+    began = time.monotonic()
+    shutil.rmtree(ROOT / CYCLE, ignore_errors=True)
+    sample = ("--corpus-dir", "rlvr/assets/sample")
+    tiny = ("--preset", "tiny", *sample, "--seed", args.seed)
+    held_out = ("eval_oeis.py", *tiny, "-n", 1000)
+
+    run("1/4  Three tasks, as the model sees them", "oeis_rlvr.py", "--limit", 3, "--corpus", "rlvr/assets/sample")
+    run("2/4  The base model on held-out sequences", *held_out, "--adapters", "base", "--out", CYCLE / "evals/before")
+    run("3/4  One GRPO cycle", "gemma4_oeis_rlvr.py", *tiny, "--cycle", CYCLE)
+    run(
+        "4/4  Base and adapter, the same sequences",
+        *held_out,
+        "--adapters",
+        "base",
+        CYCLE,
+        "--out",
+        CYCLE / "evals/base",
+    )
+
+    try:
+        curves.draw_file(ROOT / CYCLE / "metrics.jsonl", ROOT / CYCLE / "curves.png", f"Demo, seed {args.seed}")
+    except RlvrError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print(f"\nDone in {(time.monotonic() - began) / 60:.1f} minutes. Learning curves: {CYCLE / 'curves.png'}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

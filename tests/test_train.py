@@ -1,0 +1,191 @@
+"""One GRPO cycle, as a user runs it: real steps of the tiny model on the bundled sample, in real processes."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+
+import pytest
+from conftest import ROOT
+from msgspec.structs import asdict, replace
+
+from rlvr import records
+from rlvr.config import TrainConfig, keys
+from rlvr.records import Completion, Outcomes, Status, Step
+
+SMALL = (
+    *(
+        "--preset",
+        "tiny",
+        "--corpus-dir",
+        ROOT / "rlvr/assets/sample",
+        "--prompts-per-step",
+        4,
+        "--num-generations",
+        4,
+    ),
+    *("--completions-per-forward", 8, "--baseline-tasks", 2, "--save-steps", 2, "--sandbox-workers", 1),
+)
+CLOCK = {"time", "step_s", "generation_s", "scoring_s", "update_s", "tokens_per_s"}
+
+
+def lines(path, record_type):
+    return list(records.read_lines(path, record_type))
+
+
+def without_clock(steps):
+    return [{name: value for name, value in asdict(step).items() if name not in CLOCK} for step in steps]
+
+
+@pytest.fixture(scope="module")
+def cycle(tmp_path_factory):
+    """The folder of a finished cycle of six steps, and what it printed."""
+    folder = tmp_path_factory.mktemp("model")
+    done = train("--cycle", "001", "--max-steps", 6, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return folder, done.stdout
+
+
+def train(*flags, cwd):
+    command = [sys.executable, ROOT / "gemma4_oeis_rlvr.py", *SMALL, *flags]
+    return subprocess.run(list(map(str, command)), cwd=cwd, capture_output=True, text=True, timeout=300)
+
+
+@pytest.mark.slow
+def test_a_cycle_writes_every_file(cycle):
+    folder, printed = cycle
+    steps, trace = lines(folder / "001/metrics.jsonl", Step), lines(folder / "001/trace.jsonl", Completion)
+    assert [step.step for step in steps] == [1, 2, 3, 4, 5, 6]
+    assert len(trace) == 6 * 16
+    for step in steps:
+        own = [line for line in trace if line.step == step.step]
+        rewards = [line.reward for line in own if line.reward is not None]
+        assert step.reward == pytest.approx(sum(rewards) / len(rewards), abs=1e-4)
+        assert step.reward == pytest.approx(sum(step.rewards.values()), abs=1e-4)
+        assert sum(step.outcomes.values()) == 16 and step.tokens == sum(line.tokens for line in own)
+        assert step.all_right + step.mixed + step.all_wrong == pytest.approx(1)
+        assert step.grad_norm is not None and step.kl is not None and step.loss is not None
+        assert step.generation_s > 0 and step.scoring_s > 0 and step.update_s > 0
+        for group in range(4):
+            samples = [line for line in own if line.group == group]
+            assert [line.sample for line in samples] == [0, 1, 2, 3]
+            assert len({(line.task, line.prompt) for line in samples}) == 1
+            # A group's advantages are centred: they are the group's own, not a neighbour's.
+            assert sum(line.advantage for line in samples) == pytest.approx(0, abs=1e-3)
+            order = sorted(samples, key=lambda line: line.reward)
+            assert [line.advantage for line in order] == sorted(line.advantage for line in order)
+    outcomes = records.read(folder / "001/outcomes.json", Outcomes)
+    assert outcomes.seen == sorted({line.task for line in trace})
+    assert sum(count.samples for count in outcomes.solves.values()) == 96
+    status = records.read(folder / "001/status.json", Status)
+    assert (status.state, status.step, status.exit_code) == ("done", 6, 0)
+    config = tomllib.loads((folder / "001/config.toml").read_text())
+    assert set(keys(TrainConfig)) <= set(config) and config["base_model"] == "tiny"
+    assert config["provenance"]["corpus_fingerprint"] and config["provenance"]["torch"]
+    assert (folder / "001/checkpoints/checkpoint-6/optimizer.pt").is_file()
+    assert "4 prompts x 4 samples = 16 completions, 8 in one forward pass x 2" in printed
+    assert "Baseline before:" in printed and "Baseline after:" in printed
+
+
+@pytest.mark.slow
+def test_the_adapter_is_a_peft_adapter_that_changes_the_model(cycle):
+    import torch
+    from peft import PeftModel
+    from transformers import AutoModelForCausalLM
+
+    base = AutoModelForCausalLM.from_pretrained(ROOT / "rlvr/assets/tiny", dtype=torch.float32)
+    ids = torch.arange(5, 25)[None]
+    before = base(ids).logits
+    tuned = PeftModel.from_pretrained(base, cycle[0] / "001/adapter")
+    assert (tuned(ids).logits - before).abs().max() > 1e-4
+
+
+@pytest.mark.slow
+def test_killed_and_resumed_equals_uninterrupted(cycle, tmp_path):
+    command = [sys.executable, ROOT / "gemma4_oeis_rlvr.py", *SMALL, "--cycle", "001", "--max-steps", 6]
+    process = subprocess.Popen(
+        list(map(str, command)), cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+    metrics = tmp_path / "001/metrics.jsonl"
+    deadline = time.monotonic() + 240
+    while not (metrics.is_file() and lines(metrics, Step)) and time.monotonic() < deadline:
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.01)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=120) == 143
+    stopped_at = len(lines(metrics, Step))
+    assert stopped_at < 6
+    assert records.read(tmp_path / "001/status.json", Status).state == "killed"
+    assert not (tmp_path / "001/adapter").exists()
+    # A crash after the checkpoint leaves lines that the checkpoint does not know: they are taken again, once.
+    extra = lines(tmp_path / "001/trace.jsonl", Completion)[-1]
+    records.append(tmp_path / "001/trace.jsonl", replace(extra, step=stopped_at + 1))
+
+    resumed = train("--cycle", "001", "--max-steps", 6, "--resume", cwd=tmp_path)
+    assert resumed.returncode == 0, resumed.stderr
+    assert f"Resuming after step {stopped_at}" in resumed.stdout
+    whole, pieces = lines(cycle[0] / "001/metrics.jsonl", Step), lines(metrics, Step)
+    assert without_clock(pieces) == without_clock(whole)
+    texts = [
+        [
+            (line.step, line.group, line.sample, line.completion)
+            for line in lines(folder / "001/trace.jsonl", Completion)
+        ]
+        for folder in (cycle[0], tmp_path)
+    ]
+    assert texts[0] == texts[1]
+    weights = [(folder / "001/adapter/adapter_model.safetensors").read_bytes() for folder in (cycle[0], tmp_path)]
+    assert weights[0] == weights[1]
+
+
+@pytest.mark.slow
+def test_the_next_cycle_starts_warm_and_leaves_out_what_was_solved(cycle):
+    folder = cycle[0]
+    outcomes = records.read(folder / "001/outcomes.json", Outcomes)
+    solved = set(outcomes.always_solved) | {outcomes.seen[0]}
+    records.write(folder / "001/outcomes.json", replace(outcomes, always_solved=sorted(solved)))
+    done = train("--cycle", "002", "--parent", "001", "--max-steps", 1, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert f"Curriculum: excluding {len(solved)} always-solved sequences" in done.stdout
+    assert "warm start from 001/adapter" in done.stdout
+    assert os.readlink(folder / "002/parent") == "../001/adapter"
+    assert not {line.task for line in lines(folder / "002/trace.jsonl", Completion)} & solved
+    assert set(records.read(folder / "002/outcomes.json", Outcomes).always_solved) >= solved
+
+
+@pytest.mark.slow
+def test_alone_it_saves_beside_itself_and_reads_its_own_outcomes(tmp_path):
+    first = train("--max-steps", 1, cwd=tmp_path)
+    assert first.returncode == 0, first.stderr
+    assert "OEIS tasks." in first.stdout and "Curriculum" not in first.stdout
+    assert (tmp_path / "gemma_4_oeis_lora/adapter_config.json").is_file()
+    outcomes = records.read(tmp_path / "outcomes.json", Outcomes)
+    records.write(tmp_path / "outcomes.json", replace(outcomes, always_solved=outcomes.seen[:2]))
+    second = train("--max-steps", 1, "--parent", "gemma_4_oeis_lora", cwd=tmp_path)
+    assert second.returncode == 0, second.stderr
+    assert "Curriculum: excluding 2 always-solved sequences" in second.stdout
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--parent", "nowhere"), "no adapter 'nowhere'"),
+        (("--resume",), "no checkpoint to resume from"),
+        (("--loss-type", "gppo"), "did you mean 'grpo'"),
+        (("--config", "absent.toml"), "absent.toml: no such file"),
+        (("--outcomes", "absent.json"), "absent.json: no such file"),
+        (("--completions-per-forward", 5), "completions_per_forward = 5"),
+        (("--max-seq-length", 64), "leaves no room for an answer"),
+        (("--corpus-dir", "absent"), "absent"),
+        (("--environment", "oies"), "unknown environment 'oies'"),
+        (("--base-model", "google/gemma-4-31B-it"), "tiny"),
+    ],
+)
+def test_what_a_user_can_get_wrong_is_one_line_and_leaves_nothing(tmp_path, flags, message):
+    done = train(*flags, cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert message in done.stderr and "Traceback" not in done.stderr
+    assert len(done.stderr.strip().splitlines()[-1]) < 500
+    assert list(tmp_path.iterdir()) == []
