@@ -1,0 +1,189 @@
+"""Read folders of `.seq` files into rows for the corpus index, in this process or in as many as there are cores.
+
+Started by `rlvr/corpus.py`, as `python -c` processes that take jobs on stdin and answer on stdout. They are not
+`multiprocessing` children on purpose: a fork of a process with torch's threads can hang, and a spawn imports the
+program's main script, torch and all, once more in each.
+
+Not here: SQLite, or which files are worth reading; that is `rlvr/corpus.py`.
+"""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import marshal
+import os
+import queue
+import re
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from oeis_parser import ParseError, scan
+
+FOLDER_NAME = re.compile(r"A(?:[0-9]{3}|[1-9][0-9]{3,})")
+MAX_FILE_BYTES = 16 << 20  # the largest entry has 0.13 MB
+FLEETING_KEYWORDS = frozenset({"new", "changed"})  # set by the server for some weeks: never part of anything here
+DIGEST_BYTES = 16
+_FEW_FILES = 3000  # below this, starting processes takes longer than reading
+
+
+class Job(NamedTuple):
+    """Read `names` in `root/folder`; None means whatever `.seq` files are there."""
+
+    folder: str
+    names: tuple[str, ...] | None
+
+
+class Batch(NamedTuple):
+    """What a job found.
+
+    `rows`: (num, mtime_ns, size, keyset, n_terms, offset or None, name, terms, digest), where num is the A-number as
+    int and keyset its sorted keywords, comma-joined, without new and changed.
+    `bad`: (file name, mtime_ns, size, reason, detail). `digest_sum`: the rows' 16-byte digests added up as integers.
+    """
+
+    folder: str
+    mtime_ns: int
+    rows: list[tuple]
+    bad: list[tuple[str, int, int, str, str]]
+    digest_sum: int
+
+
+def list_folder(path: str) -> dict[str, tuple[int, int]]:
+    """Give name -> (mtime_ns, size) of what is called `*.seq` in a folder; (0, 0) when it cannot be asked."""
+    found = {}
+    with os.scandir(path) as items:
+        for item in items:
+            if item.name.endswith(".seq"):
+                try:
+                    status = item.stat()
+                    found[item.name] = (status.st_mtime_ns, status.st_size)
+                except OSError:
+                    found[item.name] = (0, 0)
+    return found
+
+
+def read_folder(root: str, job: Job) -> Batch:
+    """Read and check the files of one job. Whatever is wrong with a file ends up in `bad`, never in an exception."""
+    folder = f"{root}/{job.folder}"
+    mtime_ns = os.stat(folder).st_mtime_ns  # before the listing: what is added from now on makes a difference later
+    names = job.names
+    if names is None:
+        names = sorted(name for name in os.listdir(folder) if name.endswith(".seq"))
+    keysets: dict[str, str] = {}
+    rows: list[tuple] = []
+    bad: list[tuple[str, int, int, str, str]] = []
+    digest_sum = 0
+    is_name = re.compile(rf"{job.folder}[0-9]{{3}}\.seq").fullmatch
+    for name in names:
+        path = f"{folder}/{name}"
+        file_mtime_ns = size = 0
+        try:
+            if is_name(name) is None:
+                raise ParseError("file name or folder is not A???/A??????.seq", path)
+            data, file_mtime_ns, size = _read_file(path)
+            anum, offset, title, keywords, terms = scan(data, path)
+            if anum != name[:-4]:
+                raise ParseError("file holds another A-number", path, 1, anum)
+        except ParseError as error:
+            detail = error.detail if error.line is None else f"line {error.line}: {error.detail}".rstrip(": ")
+            bad.append((name, file_mtime_ns, size, error.reason, detail))
+            continue
+        except OSError as error:
+            bad.append((name, file_mtime_ns, size, f"unreadable: {error.strerror}", ""))
+            continue
+        keyset = keysets.get(keywords)
+        if keyset is None:
+            keyset = keysets[keywords] = ",".join(sorted(set(keywords.split(",")) - FLEETING_KEYWORDS))
+        content = f"{anum}\n{offset}\n{title}\n{keyset}\n{terms}"
+        digest = hashlib.blake2b(content.encode(), digest_size=DIGEST_BYTES).digest()
+        digest_sum += int.from_bytes(digest, "big")
+        n_terms = terms.count(",") + 1 if terms else 0
+        rows.append((int(anum[1:]), file_mtime_ns, size, keyset, n_terms, offset, title, terms, digest))
+    return Batch(job.folder, mtime_ns, rows, bad, digest_sum)
+
+
+def _read_file(path: str) -> tuple[bytes, int, int]:
+    """Give (bytes, mtime_ns, size) of a regular file. Not `open`: that costs as much again as the reading."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # O_NONBLOCK: a named pipe must not stop a load
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise ParseError("not a regular file", path)
+        if status.st_size > MAX_FILE_BYTES:
+            raise ParseError("file is too large for an entry", path, detail=f"{status.st_size} bytes")
+        data = os.read(descriptor, status.st_size + 1)
+        return data, status.st_mtime_ns, status.st_size
+    finally:
+        os.close(descriptor)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Many processes. Each gets a job ahead of the one it is at, so that none waits for this process to write its rows.
+
+
+def read_batches(root: str, jobs: Sequence[Job], num_files: int | None = None) -> Iterator[Batch]:
+    """Read all jobs, in any order. `num_files` (None: unknown, many) decides whether other processes are worth it."""
+    if len(jobs) <= 2 or (num_files is not None and num_files < _FEW_FILES):
+        for job in jobs:
+            yield read_folder(root, job)
+        return
+    results: queue.Queue[Batch | Exception] = queue.Queue(maxsize=8)
+    todo = iter(jobs)
+    processes = [_start_process(root) for _ in range(min(os.cpu_count() or 1, len(jobs)))]
+    threads = [threading.Thread(target=_feed, args=(process, todo, results), daemon=True) for process in processes]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in jobs:
+            result = results.get()
+            if isinstance(result, Exception):
+                raise result
+            yield result
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def _start_process(root: str) -> subprocess.Popen[bytes]:
+    code = f"import sys; sys.path[:] = {sys.path!r}; from rlvr.corpus_reader import serve; serve({root!r})"
+    return subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
+def _feed(process: subprocess.Popen[bytes], todo: Iterator[Job], results: queue.Queue[Batch | Exception]) -> None:
+    """Hand jobs to one process and its answers to `results`, until there are no more jobs."""
+    assert process.stdin is not None and process.stdout is not None
+    try:
+        num_waiting = 0
+        while True:
+            while num_waiting < 2 and (job := next(todo, None)) is not None:
+                marshal.dump(tuple(job), process.stdin)
+                process.stdin.flush()
+                num_waiting += 1
+            if not num_waiting:
+                process.stdin.close()
+                return
+            results.put(Batch(*marshal.load(process.stdout)))
+            num_waiting -= 1
+    except (OSError, EOFError, ValueError) as error:
+        results.put(RuntimeError(f"a process that reads the corpus ended early: {error!r}"))
+
+
+def serve(root: str) -> None:
+    """Answer jobs from stdin on stdout until stdin ends. Ctrl-C is the parent's to handle."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.disable()  # only rows pile up here, and they go with each batch
+    while True:
+        try:
+            job = Job(*marshal.load(sys.stdin.buffer))
+        except EOFError:
+            return
+        answer: tuple[Any, ...] = tuple(read_folder(root, job))
+        marshal.dump(answer, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
