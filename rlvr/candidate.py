@@ -1,0 +1,203 @@
+"""What happens inside the candidate's process: compile, exec, call a(n), write one typed line a term.
+
+Called by `rlvr/zygote.py` after the fork (and by itself, `python -c "... alone()"`, where there is no isolation). Standard
+library only. It is not a boundary: everything here can be changed by the candidate, so the grader believes no more of
+the output than it would believe of a returned value, except the header, which is written before the candidate's code runs.
+
+Lines, in this order:
+    S TEXT          the source does not compile; nothing follows
+    H NAMES         it compiles; comma list of the modules it imports anywhere, "-" for none
+    X 0|1 CTEXT     running the top level raised (1: a callable `a` existed); C and TEXT as for a call; nothing follows
+    N               no callable `a`; nothing follows
+    D               `a` is there; the calls follow
+    K CTEXT         call number K gave ... C: i exact int, j exact through __index__ (both hex), b bool, f float, o other,
+                    e raised, m raised MemoryError, q raised ModuleNotFoundError (TEXT is the module)
+    .               all calls done
+"""
+
+import ast
+import builtins
+import io
+import os
+import random
+import sys
+import types
+from collections.abc import Callable
+
+MAX_INT_BITS = 131_072
+"""Longest integer that is sent back: 39,456 decimal digits. A longer one is reported as `o`."""
+MAX_TEXT = 120
+RECURSION_LIMIT = 6000
+EXIT_FLOOD, EXIT_MEMORY, EXIT_BROKEN = 71, 70, 72
+MODULE_NAME = "candidate"
+
+
+class Sink(io.TextIOBase):
+    """Standard output for candidates: takes everything, keeps nothing."""
+
+    class Raw(io.RawIOBase):
+        def writable(self):
+            return True
+
+        def write(self, data, /):
+            return len(data)
+
+    def __init__(self):
+        super().__init__()
+        self.buffer = Sink.Raw()
+
+    def writable(self):
+        return True
+
+    def write(self, text, /):
+        return len(text)
+
+
+def silence() -> None:
+    """Make print and input harmless: output vanishes, input is at its end."""
+    sys.stdout = sys.stderr = sys.__stdout__ = sys.__stderr__ = Sink()  # type: ignore[assignment, misc]
+    sys.stdin = sys.__stdin__ = io.StringIO("")  # type: ignore[assignment, misc]
+
+
+def reseed(seed: int) -> None:
+    """Give this process its own random state: a fork copies the parent's, so two children would agree on it."""
+    random.seed(seed)
+    numpy_random = sys.modules.get("numpy.random")
+    if numpy_random is not None:
+        numpy_random.seed(seed & 0xFFFFFFFF)
+
+
+def one_line(text: str) -> bytes:
+    """Return printable ASCII without line breaks, at most MAX_TEXT bytes."""
+    return text[:MAX_TEXT].encode("ascii", "backslashreplace").replace(b"\n", b" ").replace(b"\r", b" ")[:MAX_TEXT]
+
+
+def describe(error: BaseException) -> bytes:
+    """Return `C` and text for an exception; the message only for built-in classes, whose __str__ is not the candidate's."""
+    kind = type(error)
+    if kind is ModuleNotFoundError and type(error.name) is str:  # type: ignore[attr-defined]
+        return b"q" + one_line(error.name)  # type: ignore[attr-defined]
+    text = kind.__name__
+    if kind.__module__ == "builtins":
+        try:
+            text = f"{text}: {error}"
+        except BaseException:
+            text = kind.__name__
+    return (b"m" if isinstance(error, MemoryError) else b"e") + one_line(text)
+
+
+def encode(value: object) -> bytes:
+    """Return `C` and text for what a call gave.
+
+    Only the exact C-level value of an int counts, whatever a subclass overrides; anything else counts as an integer
+    when its type has __index__ (numpy integers, sympy Integers). bool and float are told apart from int.
+    """
+    kind = type(value)
+    code = b"i"
+    if kind is not int:
+        code = b"j"
+        if kind is bool:
+            return b"b1" if value else b"b0"
+        if isinstance(value, int):
+            value = int.__index__(value)
+        elif hasattr(kind, "__index__"):
+            try:
+                value = kind.__index__(value)
+            except TypeError:  # numpy arrays have the method, but not for every shape
+                return b"o" + one_line(kind.__name__)
+            if type(value) is not int:
+                if not isinstance(value, int) or type(value) is bool:
+                    return b"o" + one_line(kind.__name__)
+                value = int.__index__(value)
+        elif isinstance(value, float):
+            return b"f" + one_line(float.__repr__(value))
+        elif kind is str or value is None or kind is complex:
+            return b"o" + one_line(f"{kind.__name__} {value!r:.80}")
+        else:
+            return b"o" + one_line(kind.__name__)
+    if value.bit_length() > MAX_INT_BITS:  # type: ignore[attr-defined]
+        return b"oint of %d bits, more than %d" % (value.bit_length(), MAX_INT_BITS)  # type: ignore[attr-defined]
+    return code + b"%x" % value  # type: ignore[str-bytes-safe]
+
+
+def imported_names(tree: ast.AST) -> bytes:
+    """Return the comma list of top-level modules that the source imports anywhere; `__import__` counts as a module."""
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names.update(alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            names.add((node.module or "").partition(".")[0] if not node.level else ".")
+        elif isinstance(node, ast.Name | ast.Attribute):
+            if (node.id if isinstance(node, ast.Name) else node.attr) == "__import__":
+                names.add("__import__")
+    return ",".join(sorted(names)[:64]).encode("ascii", "backslashreplace")[:2048] or b"-"
+
+
+def run(source: bytes, calls: list[int], write: Callable[[bytes], object]) -> None:
+    """Run one candidate and write its lines. `source` is UTF-8 (surrogates let through, so that compile refuses them)."""
+    program = None
+    try:
+        text = source.decode("utf-8", "surrogatepass")
+        names = b"-"
+        if b"import" in source:  # keywords cannot be spelt in any other way, so the tree is only built when it matters
+            tree = ast.parse(text, "<candidate>")
+            names = imported_names(tree)
+            program = compile(tree, "<candidate>", "exec", dont_inherit=True)
+            del tree
+        else:
+            program = compile(text, "<candidate>", "exec", dont_inherit=True)
+    except BaseException as error:
+        write(b"S " + describe(error)[1:] + b"\n")
+        return
+    write(b"H " + names + b"\n")
+    module = types.ModuleType(MODULE_NAME)
+    sys.modules[MODULE_NAME] = module
+    module.__dict__["__builtins__"] = builtins
+    try:
+        exec(program, module.__dict__)
+    except BaseException as error:
+        write(b"X %d %b\n" % (callable(module.__dict__.get("a")), describe(error)))
+        return
+    function = module.__dict__.get("a")
+    if not callable(function):
+        write(b"N\n")
+        return
+    write(b"D\n")
+    for number, n in enumerate(calls):
+        try:
+            line = encode(function(n))
+        except BaseException as error:
+            line = describe(error)
+            error = None
+        write(b"%d %b\n" % (number, line))
+    write(b".\n")
+
+
+def write_to(fd: int) -> Callable[[bytes], None]:
+    """Return a writer that ends the process when the pipe is full: the pipe's capacity is the cap on results."""
+    os_write, os_exit = os.write, os._exit
+
+    def write(data: bytes) -> None:
+        try:
+            written = os_write(fd, data)
+        except BlockingIOError:
+            os_exit(EXIT_FLOOD)
+        else:
+            if written < len(data):
+                os_exit(EXIT_FLOOD)
+
+    return write
+
+
+def run_and_exit(source: bytes, calls: list[int], fd: int) -> None:
+    """Run one candidate and end the process without running anything it may have left behind (atexit, __del__)."""
+    os_exit = os._exit
+    status = EXIT_BROKEN
+    try:
+        run(source, calls, write_to(fd))
+        status = 0
+    except MemoryError:
+        status = EXIT_MEMORY
+    finally:
+        os_exit(status)

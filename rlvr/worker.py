@@ -1,0 +1,268 @@
+"""The grader's handles on processes that run candidates: a `Zygote` each core and tier, or one process a job without isolation.
+
+Not run by hand. It starts, feeds and ends processes; what their answers mean is said in `rlvr/verdicts.py`.
+"""
+
+import contextlib
+import importlib.machinery
+import importlib.util
+import os
+import platform
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from rlvr.errors import RlvrError
+from rlvr.verdicts import Outcome
+
+HEAVY_PACKAGES = ("numpy", "sympy", "mpmath")
+START_TIMEOUT_S = 120.0
+MAX_SOURCE_BYTES = 65_536
+MAX_INPUTS_BYTES = 65_536
+
+SELF_TEST_NAMES = (
+    "open a file", "create a file", "list a folder", "open a socket", "fork", "start a thread", "signal another process",
+    "trace another process", "map executable memory", "write to another descriptor", "sleep", "execute a program",
+)  # fmt: skip
+SELF_TEST_CODE = """
+import ctypes, os
+libc = ctypes.CDLL(None)
+def start_thread():
+    import _thread
+    _thread.start_new_thread(int, ())
+    return True
+def fork():
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    return True
+def sleep():
+    import time
+    time.sleep(0.001)
+    return True
+PROBES = [
+    lambda: os.open("/", os.O_RDONLY) >= 0,
+    lambda: os.open("/tmp/rlvr-sandbox-self-test", os.O_CREAT | os.O_WRONLY) >= 0,
+    lambda: os.listdir("/") is not None,
+    lambda: libc.socket(2, 1, 0) >= 0 or libc.socket(1, 1, 0) >= 0,
+    fork,
+    start_thread,
+    lambda: libc.kill(os.getpid(), 0) == 0 or libc.kill(1, 0) == 0,
+    lambda: libc.ptrace(0, 0, 0, 0) == 0,
+    lambda: libc.mmap(0, 4096, 7, 0x22, -1, 0) != -1,
+    lambda: os.write(1, b"x") == 1,
+    sleep,
+    lambda: os.execv("/proc/self/exe", ["x", "-c", "pass"]),
+]
+def a(n):
+    try:
+        return int(bool(PROBES[n]()))
+    except OSError:
+        return 0
+    except RuntimeError:  # no thread could be started
+        return 0
+"""
+
+
+def can_isolate() -> bool:
+    """True on Linux with a processor for which a filter can be built. Layers are probed where they are put on."""
+    return platform.system() == "Linux" and platform.machine() in ("x86_64", "aarch64")
+
+
+def package_dirs() -> list[str]:
+    """Return the folders that hold numpy, sympy and mpmath, without importing them."""
+    folders = []
+    for name in HEAVY_PACKAGES:
+        spec = importlib.util.find_spec(name)
+        if spec is None or not spec.submodule_search_locations:
+            raise RlvrError(f"the sandbox needs {name}, which is not installed: run pip install {name}")
+        folders.append(str(Path(spec.submodule_search_locations[0]).parent))
+    return list(dict.fromkeys(folders))
+
+
+def module_exists(name: str) -> bool:
+    """True when a module of that dotted name can be found, in numpy, sympy, mpmath or the standard library, unimported."""
+    path: list[str] | None = None
+    parts = name.split(".")
+    if not all(part.isidentifier() for part in parts):
+        return False
+    for end in range(1, len(parts) + 1):
+        if end == 1:
+            spec = importlib.util.find_spec(parts[0])
+        else:
+            spec = importlib.machinery.PathFinder.find_spec(".".join(parts[:end]), path)
+        if spec is None:
+            return False
+        path = list(spec.submodule_search_locations or [])
+    return True
+
+
+def _command(entry: str, *arguments: str) -> list[str]:
+    """Return the command of a clean interpreter: no site, no user folder, no current folder on the path."""
+    if not sys.executable:
+        raise RlvrError("the sandbox cannot find the Python interpreter: start the program with python, not embedded")
+    project = str(Path(__file__).resolve().parent.parent)
+    path = [project, *package_dirs()]
+    setup = f"import sys; sys.path += {path!r}; {entry}"
+    return [sys.executable, "-s", "-S", "-P", "-c", setup, *arguments]
+
+
+def _environment() -> dict[str, str]:
+    """A fixed hash seed makes scores repeatable; one thread a BLAS, as each zygote has one core."""
+    fixed = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUTF8": "1", "LC_ALL": "C.UTF-8", "HOME": "/",
+             "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
+             "SYMPY_GROUND_TYPES": "python", "MPMATH_NOGMPY": "1", "PATH": "/usr/bin:/bin"}  # fmt: skip
+    kept = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT")
+    return fixed | {name: os.environ[name] for name in kept if name in os.environ}
+
+
+def _high_socket(end: socket.socket) -> socket.socket:
+    """Move a socket above the standard descriptors, which may be closed in this process and would then be reused."""
+    import fcntl
+
+    return socket.socket(fileno=fcntl.fcntl(end.detach(), fcntl.F_DUPFD_CLOEXEC, 16))
+
+
+class Zygote:
+    """One running zygote. `state` goes from starting over testing to ready; `loaded` are its preloaded modules."""
+
+    def __init__(self, tier: str, cpu: int, memory_mib: int, without: frozenset[str], extra_modules: Sequence[str]):
+        self.tier = tier
+        self.state = "starting"
+        self.layers: frozenset[str] = frozenset()
+        self.loaded: frozenset[str] = frozenset()
+        self.owner_pid = os.getpid()
+        self.deadline_s = float("inf")
+        low_ends = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        low_fds = [end.fileno() for end in low_ends]
+        self.control, theirs = (_high_socket(end) for end in low_ends)
+        for fd in low_fds:
+            os.close(fd)
+        lists = [",".join(items) or "-" for items in (sorted(without), extra_modules)]
+        numbers = [str(theirs.fileno()), str(os.getpid()), str(cpu), str(memory_mib)]
+        try:
+            self.process = subprocess.Popen(
+                _command("from rlvr import zygote; zygote.main(sys.argv[1:])", tier, *numbers, *lists),
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/",
+                env=_environment(), pass_fds=(theirs.fileno(),), start_new_session=True,
+            )  # fmt: skip
+        except BaseException:
+            self.control.close()
+            raise
+        finally:
+            theirs.close()
+
+    def fileno(self) -> int:
+        return self.control.fileno()
+
+    def send(
+        self, number: int, source: bytes, calls: Sequence[int], cpu_limit_s: float, wall_limit_s: float, seed: int
+    ) -> bool:
+        """Hand over one job; False when the zygote is gone."""
+        inputs = b",".join(b"%x" % n for n in calls)
+        header = JOB.pack(number, len(source), len(inputs), cpu_limit_s, wall_limit_s, seed)
+        try:
+            self.control.send(header + source + inputs)
+        except OSError:
+            return False
+        return True
+
+    def receive(self) -> bytes:
+        """Return the next message, b"" when the zygote is gone."""
+        try:
+            return self.control.recv(MESSAGE_CAP)
+        except OSError:
+            return b""
+
+    def greet(self, message: bytes) -> None:
+        """Take in the first message. RlvrError when the zygote could not start."""
+        if not message.startswith(b"ready"):
+            reason = message.removeprefix(b"failed ").decode("utf-8", "replace").strip() or "it ended without a word"
+            raise RlvrError(f"the sandbox's {self.tier} worker did not start: {reason}")
+        first, _, modules = message.decode("ascii").partition("\n")
+        self.layers = frozenset(first.split()[1:])
+        self.loaded = frozenset(modules.split())
+        self.state = "testing"
+
+    def close(self) -> None:
+        """End the zygote and everything it started, and wait for it. In a forked copy of the owner: only let go."""
+        self.control.close()
+        if os.getpid() != self.owner_pid:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            self.process.terminate()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+JOB = struct.Struct("=IIIddQ")  # as in rlvr/zygote.py, which a Windows machine cannot import
+OUTCOME = struct.Struct("=Iiid")
+MESSAGE_CAP = 196_608
+
+
+def read_outcome(message: bytes) -> tuple[int, Outcome]:
+    """Decode a zygote's message into (job number, outcome)."""
+    number, status, hit_wall, cpu_s = OUTCOME.unpack_from(message)
+    code = os.waitstatus_to_exitcode(status)
+    return number, Outcome(max(0, -code), max(0, code), bool(hit_wall), cpu_s, message[OUTCOME.size :])
+
+
+def run_alone(
+    tier: str, source: bytes, calls: Sequence[int], cpu_limit_s: float, wall_limit_s: float, seed: int
+) -> Outcome:
+    """Run one job in a fresh interpreter WITHOUT isolation, for systems that have none: correct, slow, not safe."""
+    inputs = b",".join(b"%x" % n for n in calls)
+    header = JOB.pack(0, len(source), len(inputs), cpu_limit_s, wall_limit_s, seed)
+    process = subprocess.Popen(
+        _command("from rlvr import alone; alone.main(sys.argv[1:])", tier),
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=_environment(),
+    )  # fmt: skip
+    assert process.stdin is not None and process.stdout is not None
+    chunks: list[bytes] = []
+    started = threading.Event()
+
+    def read() -> None:
+        size = 0
+        while size <= 2 * MESSAGE_CAP and (chunk := process.stdout.read1(65_536)):  # type: ignore[union-attr]
+            started.set()
+            chunks.append(chunk)
+            size += len(chunk)
+        started.set()
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    hit_wall = False
+    try:
+        with contextlib.suppress(OSError):
+            process.stdin.write(header + source + inputs)
+            process.stdin.close()
+        started.wait(START_TIMEOUT_S)
+        try:
+            process.wait(wall_limit_s)
+        except subprocess.TimeoutExpired:
+            hit_wall = True
+    finally:
+        process.kill()
+        process.wait()
+        reader.join(5)
+        process.stdout.close()
+    output = b"".join(chunks)
+    if not output.startswith(b"R\n"):
+        return Outcome(lost=True)
+    code = process.returncode
+    flood = len(output) > 65_536 + 2
+    return Outcome(
+        signal=0 if hit_wall else max(0, -code) if os.name == "posix" else 0,
+        exit_code=71 if flood else 0 if hit_wall else max(0, code),
+        hit_wall=hit_wall,
+        cpu_s=cpu_limit_s if hit_wall or code == -getattr(signal, "SIGPROF", 0) else 0.0,
+        output=output[2:65_538],
+    )
