@@ -9,6 +9,7 @@ Not here: SQLite, or which files are worth reading; that is `rlvr/corpus.py`.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import hashlib
 import marshal
@@ -20,7 +21,7 @@ import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from oeis_parser import ParseError, scan
@@ -82,7 +83,6 @@ def read_folder(root: str, job: Job) -> Batch:
     is_name = re.compile(rf"{job.folder}[0-9]{{3}}\.seq").fullmatch
     for name in names:
         path = f"{folder}/{name}"
-        file_mtime_ns = size = 0
         try:
             if is_name(name) is None:
                 raise ParseError("file name or folder is not A???/A??????.seq", path)
@@ -92,10 +92,12 @@ def read_folder(root: str, job: Job) -> Batch:
                 raise ParseError("file holds another A-number", path, 1, anum)
         except ParseError as error:
             detail = error.detail if error.line is None else f"line {error.line}: {error.detail}".rstrip(": ")
-            bad.append((name, file_mtime_ns, size, error.reason, detail))
+            with contextlib.suppress(OSError):
+                status = os.stat(path)
+                bad.append((name, status.st_mtime_ns, status.st_size, error.reason, detail))
             continue
         except OSError as error:
-            bad.append((name, file_mtime_ns, size, f"unreadable: {error.strerror}", ""))
+            bad.append((name, 0, 0, f"unreadable: {error.strerror}", ""))
             continue
         keyset = keysets.get(keywords)
         if keyset is None:
@@ -127,7 +129,7 @@ def _read_file(path: str) -> tuple[bytes, int, int]:
 # Many processes. Each gets a job ahead of the one it is at, so that none waits for this process to write its rows.
 
 
-def read_batches(root: str, jobs: Sequence[Job], num_files: int | None = None) -> Iterator[Batch]:
+def read_batches(root: str, jobs: Sequence[Job], num_files: int | None = None) -> Generator[Batch]:
     """Read all jobs, in any order. `num_files` (None: unknown, many) decides whether other processes are worth it."""
     if len(jobs) <= 2 or (num_files is not None and num_files < _FEW_FILES):
         for job in jobs:
@@ -149,6 +151,14 @@ def read_batches(root: str, jobs: Sequence[Job], num_files: int | None = None) -
         for process in processes:
             process.kill()
             process.wait()
+        while any(thread.is_alive() for thread in threads):  # one may be waiting for room in the queue
+            with contextlib.suppress(queue.Empty):
+                results.get(timeout=0.02)
+        for process in processes:
+            for pipe in (process.stdin, process.stdout):
+                with contextlib.suppress(OSError):
+                    if pipe is not None:
+                        pipe.close()
 
 
 def _start_process(root: str) -> subprocess.Popen[bytes]:
