@@ -138,42 +138,63 @@ class Interval(msgspec.Struct, frozen=True):
     high: float
 
 
+class TaskScore(msgspec.Struct, frozen=True, kw_only=True):
+    """How one participant fared on one task: `match` is the mean share of hidden checks passed, None when unscored.
+
+    `scored` leaves out completions that failed on our side; `solved` of them were solved.
+    """
+
+    scored: int
+    solved: int
+    match: float | None
+
+
 class Participant(msgspec.Struct, frozen=True, kw_only=True):
-    """One checkpoint of an evaluation. Shares are over tasks; `pass_at` maps k to pass@k."""
+    """One checkpoint of an evaluation. `adapter` is a folder, empty for the base model; `sha256` is of its weights.
+
+    Shares are over tasks and leave out `infra` completions; `pass_at` maps k to pass@k; `produced_valid_fn` is a share
+    of completions. `tokens` and `seconds` are of generation.
+    """
 
     name: str
     adapter: str
+    sha256: str
     mean_holdout_match: Interval
     solved: Interval
-    pass_at: dict[str, float]
+    pass_at: dict[str, Interval]
     produced_valid_fn: float
     lookups: int
     truncated: int
+    timeouts: int
     infra: int
     outcomes: dict[str, int]
     tokens: int
     seconds: float
-    solved_samples: dict[str, int]
-    scored_samples: dict[str, int]
+    scores: dict[str, TaskScore]
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """`second` minus `first` on the same tasks, with a paired interval.
+    """`second` minus `first` in one metric ("solved", "mean_holdout_match" or "pass@8") on `num_tasks` same tasks.
 
-    `won` and `lost` count the tasks that `second` solves more or less often; `p_value` is an exact sign test of them.
+    `won` and `lost` name the tasks on which `second` does better and worse, `tied` counts the rest. `p_value` is an
+    exact sign test of them. A true difference of `detectable` would show in 4 of 5 such comparisons.
     """
 
     first: str
     second: str
     metric: str
+    num_tasks: int
     difference: Interval
-    won: int
-    lost: int
+    won: list[str]
+    lost: list[str]
+    tied: int
     p_value: float
+    detectable: float
+    same_checkpoint: bool
 
 
 class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
-    """`eval.json`: one held-out comparison."""
+    """`eval.json`: one held-out comparison; `temperature` is 0 for greedy decoding."""
 
     title: str
     environment: str
@@ -183,8 +204,10 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True):
     temperature: float
     max_new_tokens: int
     seed: int
+    isolation: str
     participants: list[Participant]
     differences: list[Difference]
+    conclusions: list[str]
     tasks: list[str]
     provenance: dict[str, str]
 
