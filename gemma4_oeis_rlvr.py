@@ -387,7 +387,7 @@ def train(args: argparse.Namespace) -> int:
         return code
 
     sample_baseline(config, policy, env, tasks, budget.completion_tokens, "after")
-    trainer.model.save_pretrained(files.adapter, selected_adapters=["default"])
+    policy.model.save_pretrained(files.adapter, selected_adapters=["default"])
     policy.tokenizer.save_pretrained(files.adapter)
     outcomes = curriculum.count_outcomes(records.read_lines(files.trace, Completion), left_out)
     records.write(files.outcomes, outcomes)

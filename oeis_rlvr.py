@@ -22,7 +22,7 @@ import sys
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from oeis_parser import decimal_to_int, int_to_decimal
 from rlvr import corpus, synthetic
@@ -92,7 +92,12 @@ class Task:
 
 
 def build_tasks(
-    config: RunConfig, *, split: str, limit: int, exclude: Collection[str] = (), progress: bool = True
+    config: RunConfig,
+    *,
+    split: Literal["train", "eval"],
+    limit: int,
+    exclude: Collection[str] = (),
+    progress: bool = True,
 ) -> list[Task]:
     """The tasks that a run with `config` works on; prints what was dropped and why."""
     return select_tasks(
@@ -112,13 +117,13 @@ def build_tasks(
 
 
 def select_tasks(
-    require_keywords: Collection[str] = ("easy", "nonn"),
-    exclude_keywords: Collection[str] = EXCLUDED_KEYWORDS,
+    require_keywords: Sequence[str] = ("easy", "nonn"),
+    exclude_keywords: Sequence[str] = EXCLUDED_KEYWORDS,
     min_terms: int = 20,
     n_show: int = 10,
     max_eval_terms: int = 40,
     limit: int = 5000,
-    split: str = "train",
+    split: Literal["train", "eval"] = "train",
     exclude_anums: Collection[str] = (),
     seed: int = 0,
     show_name: bool = True,
@@ -151,7 +156,7 @@ def select_tasks(
         exclude_anums=exclude_anums,
     )
     if progress:
-        print(selection.report(), file=sys.stderr)
+        print(selection.describe(), file=sys.stderr)
     if not selection.entries:
         raise RlvrError(
             f"{sequences.path}: no sequence of the {split} split passes the filter: relax the keywords or min_terms"
@@ -165,6 +170,7 @@ def select_tasks(
             holdout=entry.terms[n_show : n_show + max_eval_terms],
         )
         for entry in selection.entries
+        if entry.offset is not None
     ]
 
 
@@ -371,7 +377,8 @@ def _grade(answer: Answer, truncated: bool) -> Grade:
 
 def provenance(config: RunConfig) -> dict[str, str]:
     """What a run records of its data."""
-    sequences = corpus.open_corpus(Path(config.corpus_dir) if config.corpus_dir else None, progress=False)
+    folder = Path(config.corpus_dir) if config.corpus_dir else None
+    sequences = corpus.open_corpus(folder, progress=False, notice=lambda text: None)
     return {"corpus": str(sequences.path), "corpus_fingerprint": sequences.fingerprint}
 
 

@@ -38,7 +38,7 @@ def key(
     choices: tuple[str, ...] = (),
     frozen: bool = False,
 ) -> Any:
-    """Declare a key: its default, its sentence of help, its inclusive range or choices.
+    """Declare a key: its default, its sentence of help, its inclusive range (both ends or none) or its choices.
 
     `frozen` keys may not change once a model has an adapter: the adapter would no longer fit.
     """
@@ -172,9 +172,7 @@ class Key:
     def range_text(self) -> str:
         if self.choices:
             return "one of " + ", ".join(self.choices)
-        if self.low is None:
-            return ""
-        return f"{self.low:g} to {self.high:g}" if self.high is not None else f"at least {self.low:g}"
+        return "" if self.low is None else f"{self.low:g} to {self.high:g}"
 
     def check(self, value: Any, where: str) -> Any:
         """Return `value` in this key's type.
@@ -194,8 +192,12 @@ class Key:
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise RlvrError(f"{where}: {self.name} = {value!r} must be {self.range_text}{hint}")
         # Written so that NaN, which compares false with everything, is refused too.
-        below = self.low is not None and not value >= self.low
-        if below or (self.high is not None and not value <= self.high):
+        if (
+            isinstance(value, (int, float))
+            and self.low is not None
+            and self.high is not None
+            and not self.low <= value <= self.high
+        ):
             raise RlvrError(f"{where}: {self.name} = {value!r} must be {self.range_text}")
         return value
 

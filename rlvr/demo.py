@@ -28,7 +28,7 @@ def run(title: str, *command: object) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description="Run the whole main job with the tiny model on the bundled sample.")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
 

@@ -6,7 +6,7 @@ with the names of `Environment`; adding a reward to one is one judge function an
 
 import importlib
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from rlvr.config import RunConfig
 from rlvr.errors import RlvrError
@@ -36,7 +36,7 @@ class Environment(Protocol):
     REWARD_FUNCS: Sequence[RewardFunc]
 
     def build_tasks(
-        self, config: RunConfig, *, split: str, limit: int, exclude: Collection[str] = ()
+        self, config: RunConfig, *, split: Literal["train", "eval"], limit: int, exclude: Collection[str] = ()
     ) -> Sequence[Task]:
         """Tasks of a split in a seeded order, at most `limit`, without the ids in `exclude`."""
         ...

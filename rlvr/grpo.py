@@ -81,15 +81,14 @@ class RecordingTrainer(GRPOTrainer):
 
     def _generate_and_score_completions(self, inputs: Any) -> Any:
         output = super()._generate_and_score_completions(inputs)
-        if not self.model.training:
-            return output
-        first_group = self.accelerator.process_index * len(inputs) // self.num_generations
+        size = self.num_generations or len(inputs)
+        first_group = self.accelerator.process_index * len(inputs) // size
         local = [
             completion_record(
                 grade,
                 step=self.state.global_step + 1,
-                group=first_group + position // self.num_generations,
-                sample=position % self.num_generations,
+                group=first_group + position // size,
+                sample=position % size,
                 prompt=inputs[position]["prompt"][-1]["content"],
                 completion=text,
                 tokens=length,
