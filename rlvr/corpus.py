@@ -263,7 +263,7 @@ class Corpus:
 
     def _fetch(self, nums: list[int], keysets: dict[int, frozenset[str]]) -> list[Entry]:
         keywords = {key: tuple(sorted(words)) for key, words in keysets.items()}
-        query = 'SELECT keyset, "offset", name, terms FROM entries JOIN texts USING (num) WHERE num = ?'
+        query = 'SELECT keyset, "offset", name, terms FROM entries WHERE num = ?'
         entries = []
         with self._reading():
             for num in nums:

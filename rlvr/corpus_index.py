@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from rlvr.corpus_reader import DIGEST_BYTES, FOLDER_NAME, Batch, Job, list_folder, read_batches
+from rlvr.corpus_reader import DIGEST_BYTES, FOLDER_NAME, Batch, Job, digest, list_folder, read_batches
 from rlvr.errors import RlvrError
 
 FULL_CHECK_FILES = 50_000
@@ -38,9 +38,9 @@ CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE folders (name TEXT PRIMARY KEY, mtime_ns INTEGER NOT NULL);
 CREATE TABLE keysets (id INTEGER PRIMARY KEY, keywords TEXT NOT NULL UNIQUE);
 CREATE TABLE entries (
-    num INTEGER PRIMARY KEY, mtime_ns INTEGER, size INTEGER, keyset INTEGER, n_terms INTEGER, "offset" INTEGER
+    num INTEGER PRIMARY KEY, mtime_ns INTEGER, size INTEGER, keyset INTEGER, n_terms INTEGER, "offset" INTEGER,
+    name TEXT, terms TEXT
 );
-CREATE TABLE texts (num INTEGER PRIMARY KEY, name TEXT, terms TEXT, digest BLOB);
 CREATE TABLE bad (
     folder TEXT, name TEXT, mtime_ns INTEGER, size INTEGER, reason TEXT, detail TEXT, PRIMARY KEY (folder, name)
 );
@@ -98,13 +98,11 @@ class _Writer:
             for keyset in {row[3] for row in batch.rows} - self.keysets.keys():
                 self.keysets[keyset] = len(self.keysets) + 1
                 self.db.execute("INSERT INTO keysets VALUES (?, ?)", (self.keysets[keyset], keyset))
-            slim = [
-                (num, settled(mtime_ns), size, self.keysets[keyset], n_terms, offset)
-                for num, mtime_ns, size, keyset, n_terms, offset, _, _, _ in batch.rows
+            rows = [
+                (num, settled(mtime_ns), size, self.keysets[keyset], n_terms, offset, name, terms)
+                for num, mtime_ns, size, keyset, n_terms, offset, name, terms in batch.rows
             ]
-            self.db.executemany("INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?, ?)", slim)
-            texts = [(row[0], *row[6:]) for row in batch.rows]
-            self.db.executemany("INSERT OR REPLACE INTO texts VALUES (?, ?, ?, ?)", texts)
+            self.db.executemany("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
             self.db.executemany(
                 "INSERT OR REPLACE INTO bad VALUES (?, ?, ?, ?, ?, ?)",
                 [(batch.folder, _printable(row[0]), settled(row[1]), *row[2:]) for row in batch.bad],
@@ -120,10 +118,10 @@ class _Writer:
         for name in names:
             if re.fullmatch(r"A[0-9]+\.seq", name):
                 num = int(name[1:-4])
-                for (digest,) in self.db.execute("SELECT digest FROM texts WHERE num = ?", (num,)):
-                    self.fingerprint -= int.from_bytes(digest, "big")
+                content = 'num, "offset", keywords, name, terms FROM entries JOIN keysets ON keyset = id'
+                for row in self.db.execute(f"SELECT {content} WHERE num = ?", (num,)):
+                    self.fingerprint -= digest(*row)
                 self.db.execute("DELETE FROM entries WHERE num = ?", (num,))
-                self.db.execute("DELETE FROM texts WHERE num = ?", (num,))
             self.db.execute("DELETE FROM bad WHERE folder = ? AND name = ?", (folder, name))
 
     def finish(self) -> None:

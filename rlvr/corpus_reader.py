@@ -22,7 +22,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Generator, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from oeis_parser import ParseError, scan
 
@@ -43,9 +43,9 @@ class Job(NamedTuple):
 class Batch(NamedTuple):
     """What a job found.
 
-    `rows`: (num, mtime_ns, size, keyset, n_terms, offset or None, name, terms, digest), where num is the A-number as
-    int and keyset its sorted keywords, comma-joined, without new and changed.
-    `bad`: (file name, mtime_ns, size, reason, detail). `digest_sum`: the rows' 16-byte digests added up as integers.
+    `rows`: (num, mtime_ns, size, keyset, n_terms, offset or None, name, terms), where num is the A-number as int and
+    keyset its sorted keywords, comma-joined, without new and changed.
+    `bad`: (file name, mtime_ns, size, reason, detail). `digest_sum`: the sum of `digest` over the rows.
     """
 
     folder: str
@@ -69,10 +69,18 @@ def list_folder(path: str) -> dict[str, tuple[int, int]]:
     return found
 
 
+def digest(num: int, offset: int | None, keyset: str, name: str, terms: str) -> int:
+    """Hash what makes a sequence what it is, to 16 bytes, as an int."""
+    content = f"{num}\n{offset}\n{keyset}\n{name}\n{terms}".encode()
+    return int.from_bytes(hashlib.blake2b(content, digest_size=DIGEST_BYTES).digest(), "big")
+
+
 def read_folder(root: str, job: Job) -> Batch:
     """Read and check the files of one job. Whatever is wrong with a file ends up in `bad`, never in an exception."""
     folder = f"{root}/{job.folder}"
-    mtime_ns = os.stat(folder).st_mtime_ns  # before the listing: what is added from now on makes a difference later
+    folder_mtime_ns = os.stat(
+        folder
+    ).st_mtime_ns  # before the listing: what is added from now on makes a difference later
     names = job.names
     if names is None:
         names = sorted(name for name in os.listdir(folder) if name.endswith(".seq"))
@@ -86,7 +94,7 @@ def read_folder(root: str, job: Job) -> Batch:
         try:
             if is_name(name) is None:
                 raise ParseError("file name or folder is not A???/A??????.seq", path)
-            data, file_mtime_ns, size = _read_file(path)
+            data, mtime_ns, size = _read_file(path)
             anum, offset, title, keywords, terms = scan(data, path)
             if anum != name[:-4]:
                 raise ParseError("file holds another A-number", path, 1, anum)
@@ -102,12 +110,10 @@ def read_folder(root: str, job: Job) -> Batch:
         keyset = keysets.get(keywords)
         if keyset is None:
             keyset = keysets[keywords] = ",".join(sorted(set(keywords.split(",")) - FLEETING_KEYWORDS))
-        content = f"{anum}\n{offset}\n{title}\n{keyset}\n{terms}"
-        digest = hashlib.blake2b(content.encode(), digest_size=DIGEST_BYTES).digest()
-        digest_sum += int.from_bytes(digest, "big")
-        n_terms = terms.count(",") + 1 if terms else 0
-        rows.append((int(anum[1:]), file_mtime_ns, size, keyset, n_terms, offset, title, terms, digest))
-    return Batch(job.folder, mtime_ns, rows, bad, digest_sum)
+        num = int(anum[1:])
+        digest_sum += digest(num, offset, keyset, title, terms)
+        rows.append((num, mtime_ns, size, keyset, terms.count(",") + 1 if terms else 0, offset, title, terms))
+    return Batch(job.folder, folder_mtime_ns, rows, bad, digest_sum)
 
 
 def _read_file(path: str) -> tuple[bytes, int, int]:
@@ -179,7 +185,8 @@ def _feed(process: subprocess.Popen[bytes], todo: Iterator[Job], results: queue.
             if not num_waiting:
                 process.stdin.close()
                 return
-            results.put(Batch(*marshal.load(process.stdout)))
+            num_bytes = int.from_bytes(process.stdout.read(8), "big")
+            results.put(Batch(*marshal.loads(process.stdout.read(num_bytes))))  # load() would read a value at a time
             num_waiting -= 1
     except (OSError, EOFError, ValueError) as error:
         results.put(RuntimeError(f"a process that reads the corpus ended early: {error!r}"))
@@ -194,6 +201,6 @@ def serve(root: str) -> None:
             job = Job(*marshal.load(sys.stdin.buffer))
         except EOFError:
             return
-        answer: tuple[Any, ...] = tuple(read_folder(root, job))
-        marshal.dump(answer, sys.stdout.buffer)
+        answer = marshal.dumps(tuple(read_folder(root, job)))
+        sys.stdout.buffer.write(len(answer).to_bytes(8, "big") + answer)
         sys.stdout.buffer.flush()
