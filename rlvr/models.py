@@ -9,9 +9,8 @@ that imports them itself (as trl does) calls `import_backend()` first.
 """
 
 import importlib.util
-import random
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -20,6 +19,19 @@ import torch
 
 from rlvr.base_models import LoraShape, check_adapter, find_base_model, refuse_large
 from rlvr.errors import RlvrError
+from rlvr.generation import Generation, complete, encode_prompts, end_tokens, generate, seeded
+
+__all__ = [
+    "Generation",
+    "Policy",
+    "active_adapter",
+    "attach_adapter",
+    "complete",
+    "encode_prompts",
+    "generate",
+    "import_backend",
+    "load_policy",
+]
 
 TINY_PARAMETERS = 20_000_000
 """Below this a model runs fastest on one thread: its matrices are too small to share."""
@@ -39,14 +51,6 @@ class Policy(NamedTuple):
     prompt_style: str
     num_parameters: int
     context_length: int
-
-
-class Generation(NamedTuple):
-    """One answer: `tokens` counts the end token; `truncated` means there was none within the limit."""
-
-    text: str
-    tokens: int
-    truncated: bool
 
 
 def import_backend() -> Backend:
@@ -267,13 +271,6 @@ def as_policy(
     )
 
 
-def end_tokens(model: Any, tokenizer: Any) -> list[int]:
-    """The ids that end an answer: those of the model's generation config, and the tokenizer's."""
-    declared = model.generation_config.eos_token_id
-    ids = [] if declared is None else [declared] if isinstance(declared, int) else declared
-    return sorted({*ids, *([] if tokenizer.eos_token_id is None else [tokenizer.eos_token_id])})
-
-
 @contextmanager
 def loading(source: Path | str) -> Iterator[None]:
     """Turn what the libraries raise for an unreachable or broken model into one line.
@@ -304,14 +301,6 @@ def quiet_bars() -> Iterator[None]:
     finally:
         if shown:
             logging.enable_progress_bar()
-
-
-@contextmanager
-def seeded(seed: int, device: str) -> Iterator[None]:
-    """Draw torch's random numbers from `seed`, and leave the generators as they were afterwards."""
-    with torch.random.fork_rng(devices=[torch.cuda.current_device()] if device == "cuda" else []):
-        torch.manual_seed(seed)
-        yield
 
 
 # ---------------------------------------------------------------- adapters
@@ -375,107 +364,3 @@ def active_adapter(model: Any, name: str | None) -> Iterator[Any]:
             model.set_adapter(before, inference_mode=True)
             for weight in trainable:
                 weight.requires_grad_(True)
-
-
-# ---------------------------------------------------------------- generation
-
-
-def encode_prompts(tokenizer: Any, prompts: Sequence[str]) -> list[list[int]]:
-    """Each prompt as the user's message of a chat, ready for an answer, in token ids."""
-    return [
-        tokenizer.apply_chat_template(
-            [{"role": "user", "content": prompt}], add_generation_prompt=True, tokenize=True, return_dict=False
-        )
-        for prompt in prompts
-    ]
-
-
-def generate(
-    model: Any,
-    tokenizer: Any,
-    prompts: Sequence[str],
-    *,
-    max_new_tokens: int,
-    samples: int = 1,
-    temperature: float | None = None,
-    top_p: float = 1.0,
-    batch_size: int,
-    seed: int,
-    on_batch: Callable[[int], None] | None = None,
-) -> list[list[Generation]]:
-    """Answer each prompt `samples` times, in the order of the prompts.
-
-    Greedy when `temperature` is None, else sampled from the whole distribution at that temperature (cut to the nucleus
-    `top_p`). The same arguments give the same answers on the same device, whatever was generated before. At most
-    `batch_size` answers are generated at once; `on_batch` is told how many after each batch. An answer is cut, and
-    marked truncated, at `max_new_tokens` or where the model has no more positions.
-
-    Raises:
-        RlvrError: for a prompt that leaves no room for an answer.
-    """
-    ids = encode_prompts(tokenizer, prompts)
-    order = sorted((index for index in range(len(ids)) for _ in range(samples)), key=lambda index: -len(ids[index]))
-    room = model.config.get_text_config().max_position_embeddings - max(map(len, ids), default=0)
-    if room < 1:
-        raise RlvrError(f"a prompt has {-room} tokens more than the model has positions: show fewer terms")
-    settings = generation_config(
-        tokenizer, end_tokens(model, tokenizer), min(max_new_tokens, room), temperature, top_p
-    )
-    answers: list[list[Generation]] = [[] for _ in prompts]
-    was_training = model.training
-    model.eval()
-    for start in range(0, len(order), batch_size):
-        chosen = order[start : start + batch_size]
-        # A stream of its own for each batch: nothing that ran before can shift it.
-        batch_seed = random.Random(f"{seed} {start}").getrandbits(63)
-        with seeded(batch_seed, model.device.type):
-            batch = generate_batch(model, tokenizer, [ids[index] for index in chosen], settings)
-        for index, answer in zip(chosen, batch, strict=True):
-            answers[index].append(answer)
-        if on_batch:
-            on_batch(len(chosen))
-    model.train(was_training)
-    return answers
-
-
-def generation_config(
-    tokenizer: Any, ends: Sequence[int], max_new_tokens: int, temperature: float | None, top_p: float
-) -> Any:
-    """A complete config, so that nothing of a model's own habits (top_k, penalties) is mixed in."""
-    from transformers import GenerationConfig
-
-    if temperature is None:
-        # The values that mean "unset" to transformers: others would warn that greedy decoding ignores them.
-        how = {"do_sample": False, "temperature": 1.0, "top_p": 1.0, "top_k": 50}
-    else:
-        how = {"do_sample": True, "temperature": temperature, "top_p": top_p, "top_k": 0}
-    return GenerationConfig(
-        max_new_tokens=max_new_tokens,
-        eos_token_id=list(ends),
-        pad_token_id=tokenizer.pad_token_id,
-        repetition_penalty=1.0,
-        use_cache=True,
-        disable_compile=True,
-        **how,
-    )
-
-
-def generate_batch(model: Any, tokenizer: Any, ids: Sequence[Sequence[int]], settings: Any) -> list[Generation]:
-    """One answer to each row of token ids, generated together.
-
-    Rows are padded on the left to (rows, longest); padding and the mask for it, for ids [[5, 6, 7], [8]]:
-    [[5, 6, 7], [pad, pad, 8]] and [[1, 1, 1], [0, 0, 1]].
-    """
-    width = max(map(len, ids))
-    padded = torch.tensor([[tokenizer.pad_token_id] * (width - len(row)) + list(row) for row in ids])
-    mask = torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in ids])
-    output = model.generate(
-        input_ids=padded.to(model.device), attention_mask=mask.to(model.device), generation_config=settings
-    )
-    answers = []
-    for row in output[:, width:].tolist():
-        end = next((position for position, token in enumerate(row) if token in settings.eos_token_id), None)
-        kept = row if end is None else row[: end + 1]
-        text = tokenizer.decode(kept, skip_special_tokens=True)
-        answers.append(Generation(text, len(kept), truncated=end is None))
-    return answers
