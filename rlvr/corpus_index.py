@@ -27,7 +27,7 @@ from rlvr.corpus_reader import DIGEST_BYTES, FOLDER_NAME, Batch, Job, digest, li
 from rlvr.errors import RlvrError
 
 FULL_CHECK_FILES = 50_000
-INDEX_VERSION = 1  # raise it when the schema, or what the parser makes of a file, changes
+INDEX_VERSION = 2  # raise it when the schema, or what the parser makes of a file, changes
 
 # A file is unchanged when time and size are. A time so close to the moment of reading that the file could have changed
 # again within the same tick of the file system's clock is stored as 0, so that the next load looks again.
