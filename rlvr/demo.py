@@ -1,11 +1,13 @@
 """The README's demo: look at tasks, evaluate the base, train one cycle, evaluate the adapter, draw the curves.
 
-    python -m rlvr.demo [--seed 0]      (or: make demo)
+    python -m rlvr.demo [--seed 0] [--steps N]      (or: make demo)
 
-Runs the same programs that a user runs, with the tiny model and the bundled sample, and prints each command.
+Runs the same programs that a user runs, with the tiny model and the bundled sample, and prints each command. All that it
+makes lies in `training/demo/001/`, which it empties first.
 """
 
 import argparse
+import os
 import shutil
 import subprocess
 import sys
@@ -19,43 +21,46 @@ ROOT = Path(__file__).parent.parent
 CYCLE = Path("training/demo/001")
 
 
-def run(title: str, *command: object) -> None:
+def run(title: str, program: str, *arguments: object) -> None:
     """Print the command and run it; a failure ends the demo with the command's own exit code."""
-    print(f"\n=== {title}\n$ python {' '.join(map(str, command))}", flush=True)
-    done = subprocess.run([sys.executable, *map(str, command)], cwd=ROOT)
+    command = [os.path.relpath(ROOT / program), *map(str, arguments)]
+    print(f"\n=== {title}\n$ python {' '.join(command)}", flush=True)
+    done = subprocess.run([sys.executable, *command])
     if done.returncode:
         raise SystemExit(done.returncode)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Run the whole main job with the tiny model on the bundled sample.")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0, help="seed of the training; default 0")
+    parser.add_argument("--steps", type=int, help="training steps; default: what the preset says")
     args = parser.parse_args()
 
     began = time.monotonic()
-    shutil.rmtree(ROOT / CYCLE, ignore_errors=True)
-    sample = ("--corpus-dir", "rlvr/assets/sample")
-    tiny = ("--preset", "tiny", *sample, "--seed", args.seed)
+    shutil.rmtree(CYCLE, ignore_errors=True)
+    sample = os.path.relpath(ROOT / "rlvr/assets/sample")
+    tiny = ("--preset", "tiny", "--corpus-dir", sample, "--seed", args.seed)
+    steps = ("--max-steps", args.steps) if args.steps else ()
     held_out = ("eval_oeis.py", *tiny, "-n", 1000)
-
-    run("1/4  Three tasks, as the model sees them", "oeis_rlvr.py", "--limit", 3, "--corpus", "rlvr/assets/sample")
-    run("2/4  The base model on held-out sequences", *held_out, "--adapters", "base", "--out", CYCLE / "evals/before")
-    run("3/4  One GRPO cycle", "gemma4_oeis_rlvr.py", *tiny, "--cycle", CYCLE)
-    run(
-        "4/4  Base and adapter, the same sequences",
-        *held_out,
-        "--adapters",
-        "base",
-        CYCLE,
-        "--out",
-        CYCLE / "evals/base",
-    )
-
     try:
-        curves.draw_file(ROOT / CYCLE / "metrics.jsonl", ROOT / CYCLE / "curves.png", f"Demo, seed {args.seed}")
+        run("1/4  Three tasks, as the model sees them", "oeis_rlvr.py", "--limit", 3, "--corpus", sample)
+        run(
+            "2/4  The base model on held-out sequences",
+            *held_out,
+            "--adapters",
+            "base",
+            "--out",
+            CYCLE / "evals/before",
+        )
+        run("3/4  One GRPO cycle", "gemma4_oeis_rlvr.py", *tiny, *steps, "--cycle", CYCLE)
+        run("4/4  Base and adapter", *held_out, "--adapters", "base", CYCLE, "--out", CYCLE / "evals/base")
+        curves.draw_file(CYCLE / "metrics.jsonl", CYCLE / "curves.png", f"Demo, seed {args.seed}")
     except RlvrError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("Interrupted.", file=sys.stderr)
+        return 130
     print(f"\nDone in {(time.monotonic() - began) / 60:.1f} minutes. Learning curves: {CYCLE / 'curves.png'}")
     return 0
 
