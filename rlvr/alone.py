@@ -1,26 +1,22 @@
-"""One candidate in a fresh interpreter, where no isolation can be had (macOS, Windows): see `rlvr/worker.py` run_alone.
+"""One candidate in a fresh interpreter, where no isolation can be had (macOS, Windows).
 
-Started by the sandbox only when the user asked for `unsafe_no_isolation`. Keeps answers apart, keeps nobody safe.
+Started by run_alone in `rlvr/worker.py`, only when the user asked for `unsafe_no_isolation`. It keeps answers apart
+and nobody safe.
 """
 
 import importlib
 import os
 import signal
-import struct
 import sys
 
 from rlvr import candidate
 
-JOB = struct.Struct("=IIIddQ")
-
 
 def main(arguments: list[str]) -> None:
     """Read one job from standard input, write `R`, then the candidate's lines to what was standard output."""
-    data = sys.stdin.buffer.read()
-    _, source_size, inputs_size, cpu_limit_s, _, seed = JOB.unpack_from(data)
-    source = data[JOB.size : JOB.size + source_size]
-    inputs = data[JOB.size + source_size : JOB.size + source_size + inputs_size]
-    calls = [int(text, 16) for text in inputs.split(b",")] if inputs else []
+    message = sys.stdin.buffer.read()
+    _, cpu_limit_s, _, seed = candidate.unpack_limits(message)
+    source, calls = candidate.unpack_program(message)
     result_fd = os.dup(1)
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):

@@ -1,18 +1,18 @@
 """What happens inside the candidate's process: compile, exec, call a(n), write one typed line a term.
 
-Called by `rlvr/zygote.py` after the fork (and by itself, `python -c "... alone()"`, where there is no isolation). Standard
-library only. It is not a boundary: everything here can be changed by the candidate, so the grader believes no more of
-the output than it would believe of a returned value, except the header, which is written before the candidate's code runs.
+Called by `rlvr/zygote.py` after the fork, and by `rlvr/alone.py` where there is no isolation. Standard library only.
+It is no boundary: a candidate can change everything here, so the grader believes no more of the lines than it would
+believe of returned values. The exception is the first line, which is written before the candidate's code runs.
 
 Lines, in this order:
-    S TEXT          the source does not compile; nothing follows
-    H NAMES         it compiles; comma list of the modules it imports anywhere, "-" for none
-    X 0|1 CTEXT     running the top level raised (1: a callable `a` existed); C and TEXT as for a call; nothing follows
-    N               no callable `a`; nothing follows
-    D               `a` is there; the calls follow
-    K CTEXT         call number K gave ... C: i exact int, j exact through __index__ (both hex), b bool, f float, o other,
-                    e raised, m raised MemoryError, q raised ModuleNotFoundError (TEXT is the module)
-    .               all calls done
+    S TEXT       the source does not compile; nothing follows
+    H NAMES      it compiles; comma list of the modules it imports anywhere, "-" for none
+    X 0|1 CTEXT  running the top level raised (1: a callable `a` existed); C and TEXT as for a call; nothing follows
+    N            no callable `a`; nothing follows
+    D            `a` is there; the calls follow
+    K CTEXT      call number K gave ... C: i exact int, j exact through __index__ (both hexadecimal), b bool, f float,
+                 o other, e raised, m raised MemoryError, q raised ModuleNotFoundError (TEXT is the module)
+    .            all calls done
 """
 
 import ast
@@ -20,18 +20,51 @@ import builtins
 import io
 import os
 import random
+import struct
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 MAX_INT_BITS = 131_072
-"""Longest integer that is sent back: 39,456 decimal digits. A longer one is reported as `o`."""
+"""Longest integer that is sent back, 39,456 decimal digits; a longer one is reported as `o`."""
 MAX_TEXT = 120
 RECURSION_LIMIT = 6000
-EXIT_FLOOD, EXIT_MEMORY, EXIT_BROKEN = 71, 70, 72
+EXIT_MEMORY, EXIT_FLOOD, EXIT_BROKEN = 70, 71, 72
 MODULE_NAME = "candidate"
 
+# ---------------------------------------------------------------------------------------------------------------------
+# The job, as it travels from the grader
+# ---------------------------------------------------------------------------------------------------------------------
+_JOB = struct.Struct("=IIIddQ")
+MESSAGE_CAP = 196_608
+OUTPUT_CAP = 65_536
 
+
+def pack_job(
+    number: int, source: bytes, calls: Sequence[int], cpu_limit_s: float, wall_limit_s: float, seed: int
+) -> bytes:
+    """Return a job as one message: header, source, comma list of hexadecimal inputs."""
+    inputs = b",".join(b"%x" % n for n in calls)
+    return _JOB.pack(number, len(source), len(inputs), cpu_limit_s, wall_limit_s, seed) + source + inputs
+
+
+def unpack_limits(message: bytes | bytearray) -> tuple[int, float, float, int]:
+    """Return (number, cpu_limit_s, wall_limit_s, seed) of a job message."""
+    number, _, _, cpu_limit_s, wall_limit_s, seed = _JOB.unpack_from(message)
+    return number, cpu_limit_s, wall_limit_s, seed
+
+
+def unpack_program(message: bytes | bytearray) -> tuple[bytes, list[int]]:
+    """Return (source, inputs in call order) of a job message."""
+    _, source_size, inputs_size, _, _, _ = _JOB.unpack_from(message)
+    middle = _JOB.size + source_size
+    inputs = bytes(message[middle : middle + inputs_size])
+    return bytes(message[_JOB.size : middle]), [int(text, 16) for text in inputs.split(b",")] if inputs else []
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Surroundings
+# ---------------------------------------------------------------------------------------------------------------------
 class Sink(io.TextIOBase):
     """Standard output for candidates: takes everything, keeps nothing."""
 
@@ -67,20 +100,24 @@ def reseed(seed: int) -> None:
         numpy_random.seed(seed & 0xFFFFFFFF)
 
 
+# ---------------------------------------------------------------------------------------------------------------------
+# Lines
+# ---------------------------------------------------------------------------------------------------------------------
 def one_line(text: str) -> bytes:
     """Return printable ASCII without line breaks, at most MAX_TEXT bytes."""
-    return text[:MAX_TEXT].encode("ascii", "backslashreplace").replace(b"\n", b" ").replace(b"\r", b" ")[:MAX_TEXT]
+    line = text[:MAX_TEXT].encode("ascii", "backslashreplace")[:MAX_TEXT]
+    return bytes(byte if 32 <= byte < 127 else 32 for byte in line)
 
 
 def describe(error: BaseException) -> bytes:
-    """Return `C` and text for an exception; the message only for built-in classes, whose __str__ is not the candidate's."""
+    """Return `C` and text for an exception; its message only when the class is built in."""
     kind = type(error)
     if kind is ModuleNotFoundError and type(error.name) is str:  # type: ignore[attr-defined]
         return b"q" + one_line(error.name)  # type: ignore[attr-defined]
     text = kind.__name__
     if kind.__module__ == "builtins":
         try:
-            text = f"{text}: {error}"
+            text = f"{text}: {error}" if error.args else text
         except BaseException:
             text = kind.__name__
     return (b"m" if isinstance(error, MemoryError) else b"e") + one_line(text)
@@ -89,58 +126,62 @@ def describe(error: BaseException) -> bytes:
 def encode(value: object) -> bytes:
     """Return `C` and text for what a call gave.
 
-    Only the exact C-level value of an int counts, whatever a subclass overrides; anything else counts as an integer
-    when its type has __index__ (numpy integers, sympy Integers). bool and float are told apart from int.
+    Of an int only the exact C-level value counts, whatever a subclass overrides. Anything else counts as an integer
+    when its type has __index__ (numpy integers, sympy Integers). bool and float are told apart.
     """
     kind = type(value)
-    code = b"i"
-    if kind is not int:
-        code = b"j"
-        if kind is bool:
-            return b"b1" if value else b"b0"
-        if isinstance(value, int):
-            value = int.__index__(value)
-        elif hasattr(kind, "__index__"):
-            try:
-                value = kind.__index__(value)
-            except TypeError:  # numpy arrays have the method, but not for every shape
-                return b"o" + one_line(kind.__name__)
-            if type(value) is not int:
-                if not isinstance(value, int) or type(value) is bool:
-                    return b"o" + one_line(kind.__name__)
-                value = int.__index__(value)
-        elif isinstance(value, float):
-            return b"f" + one_line(float.__repr__(value))
-        elif kind is str or value is None or kind is complex:
-            return b"o" + one_line(f"{kind.__name__} {value!r:.80}")
-        else:
+    if kind is bool:
+        return b"b1" if value else b"b0"
+    code = b"i" if kind is int else b"j"
+    if isinstance(value, int):
+        number = int.__index__(value)
+    elif isinstance(value, float):
+        return b"f" + one_line(float.__repr__(value))
+    elif hasattr(kind, "__index__"):
+        try:
+            number = kind.__index__(value)  # type: ignore[attr-defined]
+        except TypeError:  # numpy arrays have the method, but not for every shape
             return b"o" + one_line(kind.__name__)
-    if value.bit_length() > MAX_INT_BITS:  # type: ignore[attr-defined]
-        return b"oint of %d bits, more than %d" % (value.bit_length(), MAX_INT_BITS)  # type: ignore[attr-defined]
-    return code + b"%x" % value  # type: ignore[str-bytes-safe]
+        if not isinstance(number, int) or type(number) is bool:
+            return b"o" + one_line(kind.__name__)
+        number = int.__index__(number)
+    elif kind is str or kind is complex:
+        return b"o" + one_line(f"{kind.__name__} {value!r:.80}")
+    else:
+        return b"o" + one_line("None" if value is None else kind.__name__)
+    if number.bit_length() > MAX_INT_BITS:
+        return b"oint of %d bits, more than %d" % (number.bit_length(), MAX_INT_BITS)
+    return code + b"%x" % number
 
 
 def imported_names(tree: ast.AST) -> bytes:
-    """Return the comma list of top-level modules that the source imports anywhere; `__import__` counts as a module."""
+    """Return the comma list of top-level modules that the source imports anywhere.
+
+    A use of the name `__import__` counts as a module of that name, a relative import as ".".
+    """
     names = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names.update(alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            names.add((node.module or "").partition(".")[0] if not node.level else ".")
-        elif isinstance(node, ast.Name | ast.Attribute):
-            if (node.id if isinstance(node, ast.Name) else node.attr) == "__import__":
-                names.add("__import__")
-    return ",".join(sorted(names)[:64]).encode("ascii", "backslashreplace")[:2048] or b"-"
+            names.add("." if node.level else (node.module or "").partition(".")[0])
+        elif (isinstance(node, ast.Name) and node.id == "__import__") or (
+            isinstance(node, ast.Attribute) and node.attr == "__import__"
+        ):
+            names.add("__import__")
+    return ",".join(sorted(names)).encode("ascii", "backslashreplace")[:2048] or b"-"
 
 
+# ---------------------------------------------------------------------------------------------------------------------
+# The run
+# ---------------------------------------------------------------------------------------------------------------------
 def run(source: bytes, calls: list[int], write: Callable[[bytes], object]) -> None:
-    """Run one candidate and write its lines. `source` is UTF-8 (surrogates let through, so that compile refuses them)."""
+    """Run one candidate and write its lines. `source` is UTF-8; surrogates are let through for compile to refuse."""
     program = None
     try:
         text = source.decode("utf-8", "surrogatepass")
         names = b"-"
-        if b"import" in source:  # keywords cannot be spelt in any other way, so the tree is only built when it matters
+        if b"import" in source:  # a keyword has one spelling, so the tree is built only where it can tell something
             tree = ast.parse(text, "<candidate>")
             names = imported_names(tree)
             program = compile(tree, "<candidate>", "exec", dont_inherit=True)
@@ -169,7 +210,6 @@ def run(source: bytes, calls: list[int], write: Callable[[bytes], object]) -> No
             line = encode(function(n))
         except BaseException as error:
             line = describe(error)
-            error = None
         write(b"%d %b\n" % (number, line))
     write(b".\n")
 
@@ -182,16 +222,15 @@ def write_to(fd: int) -> Callable[[bytes], None]:
         try:
             written = os_write(fd, data)
         except BlockingIOError:
+            written = -1
+        if written < len(data):
             os_exit(EXIT_FLOOD)
-        else:
-            if written < len(data):
-                os_exit(EXIT_FLOOD)
 
     return write
 
 
 def run_and_exit(source: bytes, calls: list[int], fd: int) -> None:
-    """Run one candidate and end the process without running anything it may have left behind (atexit, __del__)."""
+    """Run one candidate and end the process without anything it may have left behind (atexit, __del__)."""
     os_exit = os._exit
     status = EXIT_BROKEN
     try:

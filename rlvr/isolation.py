@@ -77,7 +77,7 @@ ARCHITECTURES: dict[str, tuple[int, dict[str, int]]] = {
         },
     ),
 }
-"""Machine name -> (AUDIT_ARCH value, the allowed system calls). Nothing in the list can wait, open, connect or fork."""
+"""Machine -> (AUDIT_ARCH value, the allowed system calls). Nothing in the list can wait, open, connect or fork."""
 
 
 class SockFprog(ctypes.Structure):

@@ -1,4 +1,4 @@
-"""What the grader makes of a candidate's output: jobs, values, verdicts. Pure functions over bytes; nothing is evaluated.
+"""What the grader makes of a candidate's output: jobs, values, verdicts. Pure functions; nothing is evaluated.
 
 Not run by hand. The lines themselves are written, and described, in `rlvr/candidate.py`.
 """
@@ -105,8 +105,8 @@ _ANSWER = re.compile(rb"([0-9]{1,6}) (?:([ij])(-?[0-9a-f]+)|([bfoemq])([ -~]{0,1
 def read_lines(output: bytes, num_calls: int) -> Reading:
     """Read what a process wrote, by the grammar of rlvr/candidate.py, up to the first line that does not belong there.
 
-    The first line is the only one that tells facts about the source, and it was written before the candidate's code ran.
-    What follows may be forged, which gains nothing: it says no more than returned values would.
+    Only the first line tells facts about the source, and it was written before the candidate's code ran. What follows
+    may be forged, which gains nothing: it says no more than returned values would.
     """
     reading = Reading()
     lines = output.split(b"\n")
@@ -205,8 +205,8 @@ def judge(
 ) -> tuple[str, str]:
     """Return (verdict, short error) for one process. "infra" means: try again elsewhere.
 
-    `can_wait` is True where no filter held the candidate. With the filter there is no system call by which it could wait
-    (sleep, poll, futex are refused), so a wall-clock limit that is hit with CPU time left is the machine's doing.
+    `can_wait` is True where no filter held the candidate. With the filter there is no system call by which it could
+    wait (sleep, poll, futex are refused), so a wall-clock limit hit with CPU time left is the machine's doing.
     """
     if outcome.lost:
         return "infra", "the process that runs candidates ended"

@@ -1,4 +1,4 @@
-"""The grader's handles on processes that run candidates: a `Zygote` each core and tier, or one process a job without isolation.
+"""The grader's handles on the processes that run candidates: zygotes, or one interpreter a job without isolation.
 
 Not run by hand. It starts, feeds and ends processes; what their answers mean is said in `rlvr/verdicts.py`.
 """
@@ -8,7 +8,6 @@ import importlib.machinery
 import importlib.util
 import os
 import platform
-import signal
 import socket
 import struct
 import subprocess
@@ -17,18 +16,30 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+from rlvr.candidate import EXIT_FLOOD, MESSAGE_CAP, OUTPUT_CAP, unpack_limits
 from rlvr.errors import RlvrError
-from rlvr.verdicts import Outcome
+from rlvr.verdicts import CPU_SIGNALS, Outcome
 
+OUTCOME = struct.Struct("=Iiid")  # number, wait status, 1 when the wall limit was hit, CPU seconds
 HEAVY_PACKAGES = ("numpy", "sympy", "mpmath")
 START_TIMEOUT_S = 120.0
 MAX_SOURCE_BYTES = 65_536
 MAX_INPUTS_BYTES = 65_536
 
 SELF_TEST_NAMES = (
-    "open a file", "create a file", "list a folder", "open a socket", "fork", "start a thread", "signal another process",
-    "trace another process", "map executable memory", "write to another descriptor", "sleep", "execute a program",
-)  # fmt: skip
+    "open a file",
+    "create a file",
+    "list a folder",
+    "open a socket",
+    "fork",
+    "start a thread",
+    "signal another process",
+    "trace another process",
+    "map executable memory",
+    "write to another descriptor",
+    "sleep",
+    "execute a program",
+)
 SELF_TEST_CODE = """
 import ctypes, os
 libc = ctypes.CDLL(None)
@@ -86,7 +97,7 @@ def package_dirs() -> list[str]:
 
 
 def module_exists(name: str) -> bool:
-    """True when a module of that dotted name can be found, in numpy, sympy, mpmath or the standard library, unimported."""
+    """True when a module of that dotted name can be found. Imports nothing."""
     path: list[str] | None = None
     parts = name.split(".")
     if not all(part.isidentifier() for part in parts):
@@ -114,43 +125,63 @@ def _command(entry: str, *arguments: str) -> list[str]:
 
 def _environment() -> dict[str, str]:
     """A fixed hash seed makes scores repeatable; one thread a BLAS, as each zygote has one core."""
-    fixed = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUTF8": "1", "LC_ALL": "C.UTF-8", "HOME": "/",
-             "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
-             "SYMPY_GROUND_TYPES": "python", "MPMATH_NOGMPY": "1", "PATH": "/usr/bin:/bin"}  # fmt: skip
+    fixed = {
+        "PYTHONHASHSEED": "0",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONUTF8": "1",
+        "LC_ALL": "C.UTF-8",
+        "HOME": "/",
+        "PATH": "/usr/bin:/bin",
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+        "SYMPY_GROUND_TYPES": "python",
+        "MPMATH_NOGMPY": "1",
+    }
     kept = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT")
     return fixed | {name: os.environ[name] for name in kept if name in os.environ}
 
 
-def _high_socket(end: socket.socket) -> socket.socket:
-    """Move a socket above the standard descriptors, which may be closed in this process and would then be reused."""
+def _socket_pair() -> tuple[socket.socket, socket.socket]:
+    """Return two connected ends that keep messages apart.
+
+    Both sit above the standard descriptors: where those are closed in this process, a new one would take their place
+    and be overwritten in the child.
+    """
     import fcntl
 
-    return socket.socket(fileno=fcntl.fcntl(end.detach(), fcntl.F_DUPFD_CLOEXEC, 16))
+    ends = []
+    for low in socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET):
+        ends.append(socket.socket(fileno=fcntl.fcntl(low.fileno(), fcntl.F_DUPFD_CLOEXEC, 16)))
+        low.close()
+        ends[-1].setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, MESSAGE_CAP)
+    return ends[0], ends[1]
 
 
 class Zygote:
-    """One running zygote. `state` goes from starting over testing to ready; `loaded` are its preloaded modules."""
+    """One running zygote. `state`: starting, testing (the self-test is under way), ready, stale (end it when idle)."""
 
     def __init__(self, tier: str, cpu: int, memory_mib: int, without: frozenset[str], extra_modules: Sequence[str]):
         self.tier = tier
         self.state = "starting"
         self.layers: frozenset[str] = frozenset()
         self.loaded: frozenset[str] = frozenset()
-        self.owner_pid = os.getpid()
         self.deadline_s = float("inf")
-        low_ends = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        low_fds = [end.fileno() for end in low_ends]
-        self.control, theirs = (_high_socket(end) for end in low_ends)
-        for fd in low_fds:
-            os.close(fd)
+        self.owner_pid = os.getpid()
+        self.control, theirs = _socket_pair()
         lists = [",".join(items) or "-" for items in (sorted(without), extra_modules)]
         numbers = [str(theirs.fileno()), str(os.getpid()), str(cpu), str(memory_mib)]
         try:
             self.process = subprocess.Popen(
                 _command("from rlvr import zygote; zygote.main(sys.argv[1:])", tier, *numbers, *lists),
-                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/",
-                env=_environment(), pass_fds=(theirs.fileno(),), start_new_session=True,
-            )  # fmt: skip
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                cwd="/",
+                env=_environment(),
+                pass_fds=(theirs.fileno(),),
+                start_new_session=True,  # Ctrl-C in the terminal is for the grader alone
+            )
         except BaseException:
             self.control.close()
             raise
@@ -160,14 +191,10 @@ class Zygote:
     def fileno(self) -> int:
         return self.control.fileno()
 
-    def send(
-        self, number: int, source: bytes, calls: Sequence[int], cpu_limit_s: float, wall_limit_s: float, seed: int
-    ) -> bool:
+    def send(self, message: bytes) -> bool:
         """Hand over one job; False when the zygote is gone."""
-        inputs = b",".join(b"%x" % n for n in calls)
-        header = JOB.pack(number, len(source), len(inputs), cpu_limit_s, wall_limit_s, seed)
         try:
-            self.control.send(header + source + inputs)
+            self.control.send(message)
         except OSError:
             return False
         return True
@@ -193,6 +220,7 @@ class Zygote:
         """End the zygote and everything it started, and wait for it. In a forked copy of the owner: only let go."""
         self.control.close()
         if os.getpid() != self.owner_pid:
+            self.process.returncode = 0  # not our child: nothing to wait for
             return
         with contextlib.suppress(ProcessLookupError):
             self.process.terminate()
@@ -203,11 +231,6 @@ class Zygote:
             self.process.wait()
 
 
-JOB = struct.Struct("=IIIddQ")  # as in rlvr/zygote.py, which a Windows machine cannot import
-OUTCOME = struct.Struct("=Iiid")
-MESSAGE_CAP = 196_608
-
-
 def read_outcome(message: bytes) -> tuple[int, Outcome]:
     """Decode a zygote's message into (job number, outcome)."""
     number, status, hit_wall, cpu_s = OUTCOME.unpack_from(message)
@@ -215,16 +238,16 @@ def read_outcome(message: bytes) -> tuple[int, Outcome]:
     return number, Outcome(max(0, -code), max(0, code), bool(hit_wall), cpu_s, message[OUTCOME.size :])
 
 
-def run_alone(
-    tier: str, source: bytes, calls: Sequence[int], cpu_limit_s: float, wall_limit_s: float, seed: int
-) -> Outcome:
+def run_alone(tier: str, message: bytes) -> Outcome:
     """Run one job in a fresh interpreter WITHOUT isolation, for systems that have none: correct, slow, not safe."""
-    inputs = b",".join(b"%x" % n for n in calls)
-    header = JOB.pack(0, len(source), len(inputs), cpu_limit_s, wall_limit_s, seed)
+    _, cpu_limit_s, wall_limit_s, _ = unpack_limits(message)
     process = subprocess.Popen(
         _command("from rlvr import alone; alone.main(sys.argv[1:])", tier),
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=_environment(),
-    )  # fmt: skip
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=_environment(),
+    )
     assert process.stdin is not None and process.stdout is not None
     chunks: list[bytes] = []
     started = threading.Event()
@@ -242,7 +265,7 @@ def run_alone(
     hit_wall = False
     try:
         with contextlib.suppress(OSError):
-            process.stdin.write(header + source + inputs)
+            process.stdin.write(message)
             process.stdin.close()
         started.wait(START_TIMEOUT_S)
         try:
@@ -257,12 +280,8 @@ def run_alone(
     output = b"".join(chunks)
     if not output.startswith(b"R\n"):
         return Outcome(lost=True)
-    code = process.returncode
-    flood = len(output) > 65_536 + 2
-    return Outcome(
-        signal=0 if hit_wall else max(0, -code) if os.name == "posix" else 0,
-        exit_code=71 if flood else 0 if hit_wall else max(0, code),
-        hit_wall=hit_wall,
-        cpu_s=cpu_limit_s if hit_wall or code == -getattr(signal, "SIGPROF", 0) else 0.0,
-        output=output[2:65_538],
-    )
+    output = output[2:]
+    code = 0 if hit_wall else EXIT_FLOOD if len(output) > OUTPUT_CAP else process.returncode
+    killed_by = -code if code < 0 and os.name == "posix" else 0
+    cpu_s = cpu_limit_s if hit_wall or killed_by in CPU_SIGNALS else 0.0
+    return Outcome(killed_by, 0 if killed_by else code, hit_wall, cpu_s, output[:OUTPUT_CAP])

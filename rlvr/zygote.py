@@ -1,16 +1,17 @@
-"""The process that forks candidates: imports and warms up what they may use, locks itself in, then one fork a job.
+"""The process that forks candidates: imports and warms up what they may use, locks itself in, then forks once a job.
 
-Started by `rlvr/sandbox.py` with a clean environment as `python -s -S -P -c "...; zygote.main()" ARGUMENTS`; never by hand.
-It holds no expected term, no dataset and no project module but `rlvr.candidate` and `rlvr.isolation`. Two processes: a
-guard, which ends everything when the grader ends, and the zygote proper, process 1 of its namespaces where there are any.
+Started by `rlvr/worker.py` with a clean environment, never by hand. It holds no expected term, no data and no project
+module but `rlvr.candidate` and `rlvr.isolation`. Two processes: a guard, which ends everything when the grader ends,
+and the zygote proper, process 1 of its namespaces where there are any.
 
-Messages on the control socket (SEQPACKET, one message each):
-    zygote -> grader   b"ready LAYERS\\n" + space list of loaded modules, or b"failed TEXT"
-    grader -> zygote   JOB header, source, comma list of hexadecimal inputs
-    zygote -> grader   OUTCOME header, the candidate's lines as they came
+Messages on the control socket, which keeps them apart (SEQPACKET):
+    zygote -> grader   b"ready LAYERS\\n" and a space list of the loaded modules, or b"failed TEXT"
+    grader -> zygote   one job (rlvr/candidate.py)
+    zygote -> grader   OUTCOME header and the candidate's lines as they came
 """
 
 import contextlib
+import ctypes
 import fcntl
 import gc
 import importlib
@@ -25,73 +26,91 @@ import traceback
 
 from rlvr import candidate, isolation
 
-JOB = struct.Struct("=IIIddQ")  # number, source bytes, inputs bytes, cpu_limit_s, wall_limit_s, seed
-OUTCOME = struct.Struct("=Iiid")  # number, wait status, 1 when the wall limit was hit, CPU seconds used
-OUTPUT_CAP = 65_536
-MESSAGE_CAP = 196_608
+OUTCOME = struct.Struct("=Iiid")  # number, wait status, 1 when the wall limit was hit, CPU seconds
 CONTROL_FD = 4
+HUGE_PAGE_BYTES = 2**21
+MADV_HUGEPAGE, MADV_COLLAPSE = 14, 25
 
-LIGHT_MODULES = ["math", "cmath", "fractions", "decimal", "numbers", "itertools", "functools", "operator", "statistics", "collections", "collections.abc", "heapq", "bisect", "string", "re", "typing", "dataclasses", "enum", "abc", "contextlib", "copy", "types", "textwrap", "array", "struct", "random", "time", "datetime", "calendar", "hashlib", "json", "warnings", "weakref", "inspect", "pprint", "traceback", "linecache", "tokenize", "keyword", "unicodedata", "zlib", "base64", "secrets", "queue", "threading", "reprlib", "ast", "dis", "__future__", "importlib", "importlib.util", "graphlib", "builtins", "codecs", "io", "os", "sys", "gc", "atexit", "signal"]
-HEAVY_MODULES = ["numpy", "numpy.linalg", "numpy.fft", "numpy.random", "numpy.polynomial", "numpy.polynomial.polynomial", "numpy.lib", "numpy.ma", "numpy.matlib", "mpmath", "sympy", "sympy.abc", "sympy.ntheory", "sympy.ntheory.factor_", "sympy.ntheory.continued_fraction", "sympy.ntheory.egyptian_fraction", "sympy.functions.combinatorial.numbers", "sympy.combinatorics", "sympy.combinatorics.partitions", "sympy.utilities.iterables", "sympy.polys", "sympy.series", "sympy.series.sequences", "sympy.concrete", "sympy.matrices", "sympy.solvers", "sympy.solvers.recurr", "sympy.sets", "sympy.logic", "sympy.geometry", "sympy.discrete", "sympy.integrals", "sympy.simplify", "sympy.stats", "sympy.core.numbers", "sympy.solvers.diophantine", "sympy.parsing.sympy_parser", "sympy.crypto"]
+# What candidates may import, or what numpy and sympy import on first use: with files denied, a module that is not here
+# is missing. The grader answers a missing one by starting fresh zygotes with it, so this list is about speed.
+LIGHT_MODULES = """
+    math cmath fractions decimal numbers itertools functools operator statistics collections collections.abc heapq
+    bisect string re typing dataclasses enum abc contextlib copy types textwrap array struct random time datetime
+    calendar hashlib json warnings weakref inspect pprint traceback linecache tokenize keyword unicodedata zlib base64 secrets
+    queue threading reprlib ast dis __future__ importlib importlib.util graphlib builtins codecs io os sys gc atexit
+    signal
+"""
+HEAVY_MODULES = """
+    numpy numpy.linalg numpy.fft numpy.random numpy.polynomial numpy.polynomial.polynomial numpy.lib numpy.ma
+    mpmath sympy sympy.abc sympy.ntheory sympy.ntheory.factor_ sympy.ntheory.continued_fraction
+    sympy.ntheory.egyptian_fraction sympy.functions.combinatorial.numbers sympy.combinatorics
+    sympy.combinatorics.partitions sympy.utilities.iterables sympy.polys sympy.series sympy.series.sequences
+    sympy.concrete sympy.matrices sympy.solvers sympy.solvers.recurr sympy.sets sympy.logic sympy.discrete
+    sympy.integrals sympy.simplify sympy.core.numbers sympy.solvers.diophantine sympy.parsing.sympy_parser
+"""
+
+WARM_LIGHT = """
+import math
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+@lru_cache(maxsize=None)
+def f(n: int) -> int:
+    return n if n < 2 else f(n - 1) + f(n - 2)
+def a(n):
+    x = [str(Fraction(1, 3) + Fraction(2, 5)), str(Decimal(2).sqrt()), f"{n}", math.isqrt(n)]
+    return sum(math.comb(n, k) for k in range(n + 1) if k % 2 == 0) + f(n) // n
+"""
+WARM_HEAVY = """
+from sympy import *
+import numpy as np, mpmath, sympy as sp
+x, n, k, y = sp.symbols("x n k y")
+f = sp.Function("f")
+CALLS = [
+    lambda: np.fft.fft(np.arange(4)), lambda: np.random.seed(1), lambda: np.random.default_rng(1).integers(5),
+    lambda: np.polynomial.Polynomial([1, 2]).roots(), lambda: np.linalg.det(np.eye(2)), lambda: np.unique(np.ones(2)),
+    lambda: np.linalg.matrix_power(np.array([[1, 1], [1, 0]], dtype=object), 5), lambda: np.array2string(np.arange(3)),
+    lambda: np.convolve([1, 2], [1, 2]), lambda: np.roots([1, 0, -1]), lambda: np.cumsum(np.arange(3)) % 2,
+    lambda: mpmath.zeta(3), lambda: mpmath.nstr(mpmath.pi), lambda: mpmath.findroot(lambda t: t * t - 2, 1),
+    lambda: prime(30), lambda: primepi(100), lambda: factorint(2**31 * 91), lambda: factorint(1000003 * 1000033),
+    lambda: divisors(60), lambda: isprime(97), lambda: divisor_sigma(12), lambda: totient(12), lambda: mobius(30),
+    lambda: list(primerange(5, 20)), lambda: nextprime(10), lambda: primitive_root(7), lambda: n_order(2, 7),
+    lambda: binomial(10, 3), lambda: fibonacci(30), lambda: lucas(5), lambda: catalan(5), lambda: bell(5),
+    lambda: bernoulli(6), lambda: euler(4), lambda: partition(10), lambda: integrate(x**2 * sin(x), (x, 0, 1)),
+    lambda: simplify(sin(x) ** 2 + cos(x) ** 2), lambda: factor(x**2 - 1), lambda: expand((x + 1) ** 3),
+    lambda: solve(x**2 - 2, x), lambda: series(exp(x), x, 0, 4), lambda: Poly(x**2 - 1, x).all_coeffs(),
+    lambda: Sum(k, (k, 1, n)).doit(), lambda: Product(k, (k, 1, 4)).doit(), lambda: limit(sin(x) / x, x, 0),
+    lambda: diff(x**3, x), lambda: rsolve(f(n + 1) - 2 * f(n), f(n), {f(0): 1}), lambda: Matrix([[1, 1], [1, 0]]) ** 5,
+    lambda: Matrix([[2, 1], [1, 1]]).det(), lambda: sqrt(8).evalf(20), lambda: floor(sqrt(5) * 3), lambda: N(pi, 30),
+    lambda: sympify("2*x+1"), lambda: lambdify(x, x**2)(3), lambda: str(Rational(1, 3)), lambda: nsimplify(0.5),
+    lambda: interpolate([1, 4, 9], x), lambda: ceiling(log(10)), lambda: gcd(12, 18), lambda: lcm(4, 6),
+    lambda: Mod(7, 3), lambda: apart(1 / (x * (x + 1)), x), lambda: cyclotomic_poly(6, x), lambda: chebyshevt(4, x),
+    lambda: legendre(3, x), lambda: list(sp.utilities.iterables.partitions(4)), lambda: harmonic(5),
+    lambda: list(sp.utilities.iterables.multiset_permutations([1, 1, 2])), lambda: discrete_log(41, 15, 7),
+    lambda: factorial2(7), lambda: subfactorial(5), lambda: continued_fraction_periodic(0, 1, 7),
+    lambda: jacobi_symbol(2, 7), lambda: sqrt_mod(2, 7), lambda: multiplicity(2, 8), lambda: composite(5),
+    lambda: sp.ntheory.modular.crt([3, 5], [2, 3]), lambda: reduced_totient(12), lambda: primorial(4),
+    lambda: linsolve([x + y - 1, x - y], [x, y]), lambda: int(np.sum(np.arange(5))) + Integer(3) ** 2 // 2,
+    lambda: resultant(x**2 - 1, x - 1, x), lambda: discriminant(x**2 - 2, x), lambda: Piecewise((1, x > 0), (0, True)),
+    lambda: hyper([1], [2], 1).evalf(), lambda: gamma(5) + zeta(2), lambda: integer_nthroot(27, 3),
+]
+def a(n):
+    try:
+        CALLS[n]()
+    except (NameError, AttributeError):  # another version of sympy: its loss
+        return 0
+    return 1
+"""
 
 
-def warm_up_light() -> None:
-    """Run what imports or allocates on first use, so that no fork has to."""
-    from decimal import Decimal
-    from fractions import Fraction
-
-    module_lines = "import math\ndef a(n):\n    return sum(math.comb(n, k) for k in range(n + 1) if k % 2 == 0)\n"
-    candidate.run(module_lines.encode(), [1, 2, 3], lambda data: None)
-    candidate.run(b"def a(n): return n/0\n", [1], lambda data: None)
-    candidate.run(b"def a(n) return", [1], lambda data: None)
-    sys.modules.pop(candidate.MODULE_NAME, None)
-    str(Fraction(1, 3) + Fraction(2, 5)), str(Decimal(2).sqrt())
-    compile("def f(x: int) -> list[int]:\n    return [f'{y}' for y in range(x)]\n", "<warm>", "exec")
-
-
-def warm_up_heavy() -> None:
-    """Execute representative calls: numpy and sympy import parts of themselves and of the library on first use."""
-    import mpmath
-    import numpy as np
-    import sympy as sp
-
-    x, n, k = sp.symbols("x n k")
-    np.fft.fft(np.arange(4))
-    np.random.seed(1)
-    np.random.default_rng(1).integers(5)
-    np.polynomial.Polynomial([1, 2]).roots()
-    np.linalg.matrix_power(np.array([[1, 1], [1, 0]], dtype=object), 5)
-    np.linalg.det(np.eye(2))
-    np.array2string(np.arange(3))
-    np.unique(np.array([1, 1]))
-    mpmath.mp.dps = 30
-    mpmath.zeta(3), mpmath.nstr(mpmath.pi), mpmath.findroot(lambda t: t * t - 2, 1)
-    mpmath.mp.dps = 15
-    (
-        sp.prime(30),
-        sp.primepi(100),
-        sp.factorint(2**31 * 91),
-        sp.factorint(1000003 * 1000033),
-        sp.divisors(60),
-        sp.isprime(97),
-    )
-    sp.divisor_sigma(12), sp.totient(12), sp.mobius(30), sp.primerange(5, 20), sp.nextprime(10), sp.primitive_root(7)
-    sp.binomial(10, 3), sp.fibonacci(30), sp.lucas(5), sp.catalan(5), sp.bell(5), sp.bernoulli(6), sp.euler(4)
-    sp.integrate(x**2 * sp.sin(x), (x, 0, 1)), sp.simplify(sp.sin(x) ** 2 + sp.cos(x) ** 2), sp.factor(x**2 - 1)
-    sp.expand((x + 1) ** 3), sp.solve(x**2 - 2, x), sp.series(sp.exp(x), x, 0, 4), sp.Poly(x**2 - 1, x).all_coeffs()
-    sp.Sum(k, (k, 1, n)).doit(), sp.Product(k, (k, 1, 4)).doit(), sp.limit(sp.sin(x) / x, x, 0), sp.diff(x**3, x)
-    sp.rsolve(sp.Function("y")(n + 1) - 2 * sp.Function("y")(n), sp.Function("y")(n), {sp.Function("y")(0): 1})
-    sp.Matrix([[1, 1], [1, 0]]) ** 5, sp.Matrix([[2, 1], [1, 1]]).det(), sp.sqrt(8).evalf(20), sp.floor(sp.sqrt(5) * 3)
-    sp.N(sp.pi, 30), sp.sympify("2*x+1"), sp.lambdify(x, x**2)(3), str(sp.Rational(1, 3)), sp.interpolate([1, 4, 9], x)
-    sp.ceiling(sp.log(10)), sp.gcd(12, 18), sp.lcm(4, 6), sp.Mod(7, 3)
-    sp.nsimplify(0.5), sp.apart(1 / (x * (x + 1)), x), sp.cyclotomic_poly(6, x), sp.chebyshevt(4, x), sp.legendre(3, x)
-    list(sp.utilities.iterables.partitions(4)), list(sp.utilities.iterables.multiset_permutations([1, 1, 2]))
-    sp.ntheory.residue_ntheory.discrete_log(41, 15, 7), sp.harmonic(5), sp.factorial2(7), sp.subfactorial(5)
-    sp.continued_fraction_periodic(0, 1, 7), sp.jacobi_symbol(2, 7), sp.sqrt_mod(2, 7), sp.multiplicity(2, 8)
-    sp.ntheory.modular.crt([3, 5], [2, 3]), sp.composite(5), sp.reduced_totient(12), sp.primorial(4)
-    source = "from sympy import *\nimport numpy as np\ndef a(n):\n    return int(np.sum(np.arange(n))) + prime(n + 1) + Integer(3)\n"
-    candidate.run(source.encode(), [1, 2], lambda data: None)
-    sys.modules.pop(candidate.MODULE_NAME, None)
+def warm_up(tier: str) -> None:
+    """Run candidates here once, so that what is imported or allocated on first use is there for every fork."""
+    runs = [(WARM_LIGHT, range(1, 4)), ("def a(n): return n / 0", range(1)), ("def a(n) return", range(1))]
+    if tier == "heavy":
+        runs.append((WARM_HEAVY, range(WARM_HEAVY.count("lambda: "))))
+    for source, calls in runs:
+        candidate.run(source.encode(), list(calls), lambda data: None)
+        sys.modules.pop(candidate.MODULE_NAME, None)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -107,17 +126,34 @@ def prepare(tier: str, extra_modules: list[str]) -> None:
     """Import and warm up a tier; extra modules (found missing by an earlier zygote) may fail on their own."""
     candidate.silence()
     sys.setrecursionlimit(candidate.RECURSION_LIMIT)
-    for name in LIGHT_MODULES:
+    for name in LIGHT_MODULES.split():
         importlib.import_module(name)
     if tier == "heavy":
-        for name in HEAVY_MODULES:
+        for name in HEAVY_MODULES.split():
             importlib.import_module(name)
     for name in extra_modules:
         with contextlib.suppress(Exception):
             importlib.import_module(name)
-    warm_up_light()
-    if tier == "heavy":
-        warm_up_heavy()
+    warm_up(tier)
+    gc.collect()
+    gc.freeze()
+
+
+def use_huge_pages() -> None:
+    """Gather the heap into huge pages where the kernel offers it: a fork then copies far smaller page tables."""
+    libc = ctypes.CDLL(None)
+    libc.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    with open("/proc/self/maps") as file:
+        lines = [line.split() for line in file]
+    for span, rights, *rest in lines:
+        if not rights.startswith("rw") or (len(rest) > 3 and rest[3] != "[heap]"):
+            continue
+        start, end = (int(text, 16) for text in span.split("-"))
+        start, end = -(-start // HUGE_PAGE_BYTES) * HUGE_PAGE_BYTES, end // HUGE_PAGE_BYTES * HUGE_PAGE_BYTES
+        if start < end:
+            libc.madvise(start, end - start, MADV_HUGEPAGE)
+            for address in range(start, end, HUGE_PAGE_BYTES):
+                libc.madvise(address, HUGE_PAGE_BYTES, MADV_COLLAPSE)
 
 
 def lock_in(memory_mib: int, without: set[str], in_namespaces: bool) -> set[str]:
@@ -151,8 +187,8 @@ def result_pipe() -> int:
     for fd in (read_end, isolation.RESULT_FD):
         os.set_blocking(fd, False)
     capacity = fcntl.fcntl(isolation.RESULT_FD, fcntl.F_GETPIPE_SZ)
-    if capacity < OUTPUT_CAP:
-        raise OSError(f"result pipe holds {capacity} bytes, {OUTPUT_CAP} are needed")
+    if capacity < candidate.OUTPUT_CAP:
+        raise OSError(f"result pipe holds {capacity} bytes, {candidate.OUTPUT_CAP} are needed")
     return read_end
 
 
@@ -164,15 +200,15 @@ class Forker:
         self.read_end = read_end
         self.layers = layers
         self.filter = isolation.SyscallFilter() if "seccomp" in layers else None
-        self.buffer = bytearray(MESSAGE_CAP)
-        self.zeros = bytes(MESSAGE_CAP)
+        self.buffer = bytearray(candidate.MESSAGE_CAP)
+        self.zeros = bytes(candidate.MESSAGE_CAP)
 
     def serve(self) -> None:
         signals = {signal.SIGCHLD}
         signal.pthread_sigmask(signal.SIG_BLOCK, signals)
         view = memoryview(self.buffer)
         while size := self.control.recv_into(self.buffer):
-            number, _, _, _, wall_limit_s, _ = JOB.unpack_from(self.buffer)
+            number, _, wall_limit_s, _ = candidate.unpack_limits(self.buffer)
             pid = os.fork()
             if pid == 0:
                 self.become_candidate()
@@ -187,7 +223,7 @@ class Forker:
             assert usage is not None
             output = b""
             with contextlib.suppress(BlockingIOError):
-                output = os.read(self.read_end, OUTPUT_CAP)
+                output = os.read(self.read_end, candidate.OUTPUT_CAP)
             self.control.send(OUTCOME.pack(number, status, hit_wall, usage.ru_utime + usage.ru_stime) + output)
 
     def become_candidate(self) -> None:
@@ -195,11 +231,8 @@ class Forker:
         try:
             if "namespaces" not in self.layers:
                 isolation.die_with_parent(signal.SIGKILL)
-            number, source_size, inputs_size, cpu_limit_s, _, seed = JOB.unpack_from(self.buffer)
-            start = JOB.size
-            source = bytes(self.buffer[start : start + source_size])
-            inputs = bytes(self.buffer[start + source_size : start + source_size + inputs_size])
-            calls = [int(text, 16) for text in inputs.split(b",")] if inputs else []
+            _, cpu_limit_s, _, seed = candidate.unpack_limits(self.buffer)
+            source, calls = candidate.unpack_program(self.buffer)
             os.closerange(0, isolation.RESULT_FD)
             os.closerange(isolation.RESULT_FD + 1, self.read_end + 1)
             seconds = int(cpu_limit_s) + 2
@@ -220,6 +253,7 @@ def zygote(
     """Prepare, lock in, report, serve. Every failure before the report is sent to the grader as text."""
     try:
         prepare(tier, extra)
+        use_huge_pages()
         control.setblocking(True)
         os.dup2(control.fileno(), CONTROL_FD)
         if control.fileno() != CONTROL_FD:
@@ -232,12 +266,10 @@ def zygote(
         sys.path_importer_cache.clear()
         forker = Forker(control, read_end, layers)
         names = " ".join(sorted(sys.modules))
-        control.send(f"ready {' '.join(sorted(layers))}\n{names}".encode("ascii", "replace")[:MESSAGE_CAP])
+        control.send(f"ready {' '.join(sorted(layers))}\n{names}".encode("ascii", "replace")[: candidate.MESSAGE_CAP])
     except BaseException:
         control.send(b"failed " + traceback.format_exc()[-2000:].encode("utf-8", "replace"))
         return
-    gc.collect()
-    gc.freeze()
     with contextlib.suppress(ConnectionError):
         forker.serve()
 
@@ -246,27 +278,25 @@ def zygote(
 # The guard
 # ---------------------------------------------------------------------------------------------------------------------
 def guard(zygote_pid: int, grader_pid: int) -> None:
-    """Wait for the zygote; end it when the grader ends (whole process, not just the thread that started us) or on SIGTERM."""
+    """Wait for the zygote; end it on SIGTERM, or when the grader ends: the process, not the thread that started us."""
 
     def stop(*_: object) -> None:
         raise SystemExit
 
-    signal.signal(signal.SIGTERM, stop)
     poller = select.poll()
     timeout_ms = None
     try:
+        signal.signal(signal.SIGTERM, stop)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
         try:
             for pid in (grader_pid, zygote_pid):
                 poller.register(os.pidfd_open(pid), select.POLLIN)
         except OSError:
             timeout_ms = 200  # kernel before 5.3, or the grader is gone already: look at the parent now and then
-        while os.getppid() == grader_pid and os.waitpid(zygote_pid, os.WNOHANG)[0] == 0:
+        while os.getppid() == grader_pid and not os.waitid(os.P_PID, zygote_pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
             poller.poll(timeout_ms)
-    except ChildProcessError:
-        pass
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(zygote_pid, signal.SIGKILL)
+        os.kill(zygote_pid, signal.SIGKILL)  # not waited for yet, so the number is still its own
         with contextlib.suppress(ChildProcessError):
             while True:  # a subreaper: what the zygote left behind comes to us
                 os.waitpid(-1, 0)
@@ -285,8 +315,10 @@ def main(arguments: list[str]) -> None:
     in_namespaces = "namespaces" not in without and isolation.namespaces_allowed()
     if in_namespaces:
         isolation.enter_namespaces()
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # until somebody is there who ends the zygote
     pid = os.fork()
     if pid == 0:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
         isolation.die_with_parent(signal.SIGKILL)
         try:
             zygote(control, tier, int(memory_mib), without, in_namespaces, extra)
