@@ -123,7 +123,7 @@ def find_corpus(corpus_dir: Path | str | None = None) -> tuple[Path, bool]:
         found = _find_seq(Path(corpus_dir).expanduser())
         if found is None:
             raise RlvrError(f"no folders A???/ with .seq files in {corpus_dir}: name a clone made with `{HOW_TO_GET}`")
-        return found, False
+        return found, found == _find_seq(SAMPLE_DIR)
     for folder in (CORPUS_DIR, Path(__file__).parent.parent / CORPUS_DIR):
         found = _find_seq(folder)
         if found is not None:
@@ -319,7 +319,7 @@ def open_corpus(
     for folder, name, reason, detail in db.execute(query):
         bad.setdefault(reason, []).append(f"{folder}/{name}" + (f": {detail}" if detail else ""))
     corpus = Corpus(root, is_sample, fingerprint, num_files, bad, done, db)
-    if is_sample:
+    if is_sample and corpus_dir is None:
         notice(
             f"No OEIS files in {CORPUS_DIR}/: using the bundled sample of {num_files} sequences."
             f" For the full corpus, run `{HOW_TO_GET}`."
@@ -355,8 +355,8 @@ def main(arguments: list[str] | None = None) -> int:
             print(*(f"{reason}: {file}" for file in files), sep="\n")
         return 0
     done = corpus.refresh
-    print(f"{corpus.path}: {corpus.num_files:,} files, fingerprint {corpus.fingerprint}")
     what = "index built" if done.was_cold else "index refreshed"
+    print(f"{corpus.path}: {corpus.num_files:,} files, fingerprint {corpus.fingerprint}")
     print(f"{what}: {done.num_read:,} files read, {done.num_removed:,} removed, {done.wall_s:.2f} s")
     print(corpus.select().describe())
     return 0

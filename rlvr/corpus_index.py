@@ -133,7 +133,7 @@ class _Writer:
 
 
 def _printable(name: str) -> str:
-    return os.fsencode(name).decode("utf-8", "backslashreplace")
+    return name if name.isascii() else os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 def read_about(db: sqlite3.Connection, key: str) -> str:
@@ -273,8 +273,10 @@ def _find_changes(
     for folder in folders:
         mtime_ns = os.stat(root / folder).st_mtime_ns
         known, present = _known_files(db, folder), list_folder(f"{root}/{folder}")
-        changed = tuple(sorted(name for name, status in present.items() if known.get(_printable(name)) != status))
-        gone = tuple(sorted(known.keys() - {_printable(name) for name in present}))
+        changed = gone = ()
+        if known != present:
+            changed = tuple(sorted(name for name, status in present.items() if known.get(_printable(name)) != status))
+            gone = tuple(sorted(known.keys() - {_printable(name) for name in present}))
         # an empty job stores the folder's new time; one that is too fresh to be trusted stays so without a write
         settles = stored.get(folder) != mtime_ns and mtime_ns < time.time_ns() - _TICK_NS
         if changed or gone or settles:
