@@ -150,6 +150,17 @@ def writing(folder: Path | None) -> Iterator[None]:
         ) from None
 
 
+@contextlib.contextmanager
+def saying_what_is_left(completions_file: Path) -> Iterator[None]:
+    """When interrupted, say where the answers are that were graded by then."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        if completions_file.exists():
+            print(f"{completions_file} holds what was graded; there is no eval.json.", file=sys.stderr)
+        raise
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Generation and grading
 
@@ -336,7 +347,7 @@ def report_rows(evaluation: Evaluation) -> list[tuple[str, Callable[[Participant
     return [
         ("mean_holdout_match", lambda person: percent(person.mean_holdout_match)),
         *solved_rows,
-        ("produced_valid_fn", lambda person: f"{person.produced_valid_fn:.1%}"),
+        ("produced_valid_fn", lambda person: f"{100 * person.produced_valid_fn:.1f} %"),
         ("lookups", lambda person: str(person.lookups)),
         ("truncated", lambda person: str(person.truncated)),
         ("timeouts", lambda person: str(person.timeouts)),
@@ -423,7 +434,8 @@ def evaluate(args: argparse.Namespace) -> Evaluation:
     participants: list[Participant] = []
     known: dict[Attempt, Grade] = {}
     isolation: set[str] = set()
-    with progress_bar([each.name for each in contenders], len(tasks) * config.samples) as advance:
+    names = [contender.name for contender in contenders]
+    with saying_what_is_left(file), progress_bar(names, len(tasks) * config.samples) as advance:
         for contender in contenders:
             completions: list[Completion] = []
             seconds = 0.0

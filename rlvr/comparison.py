@@ -155,7 +155,7 @@ def conclude(difference: Difference, noun: str) -> str:
     )
     clear, unlikely = interval.low > 0 or interval.high < 0, difference.p_value < SIGNIFICANT_P
     if clear and unlikely:
-        more = "more" if interval.estimate > 0 else "less"
+        more = "more" if interval.estimate > 0 else "fewer"
         return f"{second} solves {more} than {first} ({found}): the interval excludes 0."
     if clear or unlikely:
         return f"Borderline, {second} against {first} ({found}): only one of interval and exact test excludes chance."
