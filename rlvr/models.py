@@ -95,6 +95,12 @@ def load_policy(
     device = "cuda" if torch.cuda.is_available() else "cpu"
     if device == "cpu":
         refuse_large(base_model, source)
+    if isinstance(source, str):
+        # One small file first: an unreachable Hub is retried for long with each file.
+        from huggingface_hub import hf_hub_download
+
+        with loading(source):
+            hf_hub_download(source, "config.json")
     load = load_with_unsloth if backend == "unsloth" else load_with_transformers
     with quiet_bars() if isinstance(source, Path) else nullcontext():
         model, tokenizer = load(
@@ -351,16 +357,18 @@ def active_adapter(model: Any, name: str | None) -> Iterator[Any]:
         if name is not None:
             raise ValueError(f"no adapter {name!r} on a model without adapters")
         yield model
-    elif name is None:
-        with model.disable_adapter():
+        return
+    # peft makes whatever it switches on trainable; what was trainable before is again afterwards, and nothing else.
+    trainable = {id(weight) for weight in model.parameters() if weight.requires_grad}
+    before: Any = model.active_adapter
+    try:
+        if name is None:
+            with model.disable_adapter():
+                yield model
+        else:
+            model.set_adapter(name, inference_mode=True)
             yield model
-    else:
-        before: Any = model.active_adapter
-        trainable = [weight for weight in model.parameters() if weight.requires_grad]
-        model.set_adapter(name, inference_mode=True)
-        try:
-            yield model
-        finally:
-            model.set_adapter(before, inference_mode=True)
-            for weight in trainable:
-                weight.requires_grad_(True)
+    finally:
+        model.set_adapter(before, inference_mode=True)
+        for weight in model.parameters():
+            weight.requires_grad_(id(weight) in trainable)
