@@ -24,6 +24,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from rlvr.corpus import find_corpus, open_corpus
 
+NUM_PROCESSES = len(os.sched_getaffinity(0))
+
 
 def read_files(folder: str) -> int:
     """Read every file of a folder; give how many."""
@@ -44,7 +46,7 @@ def drop_files(folder: str) -> None:
 
 def time_reading(folders: list[str]) -> tuple[float, int]:
     started_s = time.perf_counter()
-    with multiprocessing.Pool(os.cpu_count()) as pool:
+    with multiprocessing.Pool(NUM_PROCESSES) as pool:
         num_files = sum(pool.imap_unordered(read_files, folders))
     return time.perf_counter() - started_s, num_files
 
@@ -63,7 +65,7 @@ def compare(title: str, corpus_dir: Path, folders: list[str], repeat: int, uncac
     for _ in range(repeat):
         for measured in (reading_s, index_s):
             if uncached:
-                with multiprocessing.Pool(os.cpu_count()) as pool:
+                with multiprocessing.Pool(NUM_PROCESSES) as pool:
                     pool.map(drop_files, folders)
             if measured is reading_s:
                 wall_s, num_files = time_reading(folders)
@@ -71,7 +73,7 @@ def compare(title: str, corpus_dir: Path, folders: list[str], repeat: int, uncac
                 wall_s = time_cold_index(corpus_dir)
             measured.append(wall_s)
     reading, index = statistics.median(reading_s), statistics.median(index_s)
-    print(f"{title}: {num_files:,} files, {os.cpu_count()} processes, median of {repeat}")
+    print(f"{title}: {num_files:,} files, {NUM_PROCESSES} processes, median of {repeat}")
     print(f"  reading the files   {reading:7.2f} s   ({', '.join(f'{x:.2f}' for x in reading_s)})")
     print(
         f"  building the index  {index:7.2f} s   ({', '.join(f'{x:.2f}' for x in index_s)})   {index / reading:.2f} x"

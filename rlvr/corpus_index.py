@@ -81,7 +81,8 @@ class _Writer:
         self.db, self.root = db, root
         self.keysets: dict[str, int] = dict(db.execute("SELECT keywords, id FROM keysets"))
         self.fingerprint = int(read_about(db, "fingerprint") or "0", 16)
-        self.num_read = self.num_removed = 0
+        self.num_read = 0
+        self.started_ns = time.time_ns()  # before any folder is listed
 
     def update(self, jobs: list[Job], num_files: int | None, on_batch: Callable[[int], None]) -> None:
         """Read the jobs' files, `num_files` in all if that is known, and store what they hold."""
@@ -89,10 +90,9 @@ class _Writer:
             self._store(batches, on_batch)
 
     def _store(self, batches: Iterable[Batch], on_batch: Callable[[int], None]) -> None:
-        started_ns = time.time_ns()
 
         def settled(mtime_ns: int) -> int:
-            return mtime_ns if mtime_ns < started_ns - _TICK_NS else 0
+            return mtime_ns if mtime_ns < self.started_ns - _TICK_NS else 0
 
         for batch in batches:
             for keyset in {row[3] for row in batch.rows} - self.keysets.keys():
@@ -193,13 +193,12 @@ def _build(file: Path | None, root: Path, progress: bool) -> tuple[sqlite3.Conne
     """Make a whole index. It appears under its name only when complete: two builders cannot disturb each other."""
     started_s = time.perf_counter()
     folders = list_folders(str(root))
-    temporary = None
-    if file is not None:
-        _sweep(file)
-        descriptor, temporary = tempfile.mkstemp(prefix=f"{file.stem}.", suffix=".new", dir=file.parent)
-        os.close(descriptor)
-    db = _connect(temporary or ":memory:")
+    temporary = None if file is None else file.with_suffix(f".{os.getpid()}-{time.time_ns()}.new")
+    db = None
     try:
+        if file is not None:
+            _sweep(file)
+        db = _connect(str(temporary or ":memory:"))
         # nothing of a half-made file is ever read, so there is nothing for a journal to protect
         db.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -65536;")
         db.execute("BEGIN")
@@ -217,9 +216,10 @@ def _build(file: Path | None, root: Path, progress: bool) -> tuple[sqlite3.Conne
             os.replace(temporary, file)
             db = _connect(str(file))
     except BaseException:
-        db.close()
+        if db is not None:
+            db.close()
         if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
         raise
     return db, Refresh(True, writer.num_read, 0, time.perf_counter() - started_s)
 
@@ -240,8 +240,8 @@ def _refresh(db: sqlite3.Connection, root: Path, is_full: bool, progress: bool) 
         return Refresh(False, 0, 0, time.perf_counter() - started_s)
     db.execute("BEGIN IMMEDIATE")  # waits for another process that does the same; then there may be nothing left to do
     try:
-        changes = _find_changes(db, root, suspects)
         writer = _Writer(db, str(root))
+        changes = _find_changes(db, root, suspects)
         jobs = []
         num_removed = 0
         for folder, (changed, gone) in changes.items():

@@ -25,6 +25,7 @@ from collections.abc import Generator, Iterator, Sequence
 from typing import NamedTuple
 
 from oeis_parser import ParseError, scan
+from rlvr.errors import RlvrError
 
 FOLDER_NAME = re.compile(r"A(?:[0-9]{3}|[1-9][0-9]{3,})")
 MAX_FILE_BYTES = 16 << 20  # the largest entry has 0.13 MB
@@ -143,11 +144,13 @@ def read_batches(root: str, jobs: Sequence[Job], num_files: int | None = None) -
         return
     results: queue.Queue[Batch | Exception] = queue.Queue(maxsize=8)
     todo = iter(jobs)
-    processes = [_start_process(root) for _ in range(min(os.cpu_count() or 1, len(jobs)))]
-    threads = [threading.Thread(target=_feed, args=(process, todo, results), daemon=True) for process in processes]
-    for thread in threads:
-        thread.start()
+    processes: list[subprocess.Popen[bytes]] = []
+    threads: list[threading.Thread] = []
     try:
+        for _ in range(min(len(os.sched_getaffinity(0)), len(jobs))):
+            processes.append(_start_process(root))
+            threads.append(threading.Thread(target=_feed, args=(root, processes[-1], todo, results), daemon=True))
+            threads[-1].start()
         for _ in jobs:
             result = results.get()
             if isinstance(result, Exception):
@@ -172,7 +175,9 @@ def _start_process(root: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
-def _feed(process: subprocess.Popen[bytes], todo: Iterator[Job], results: queue.Queue[Batch | Exception]) -> None:
+def _feed(
+    root: str, process: subprocess.Popen[bytes], todo: Iterator[Job], results: queue.Queue[Batch | Exception]
+) -> None:
     """Hand jobs to one process and its answers to `results`, until there are no more jobs."""
     assert process.stdin is not None and process.stdout is not None
     try:
@@ -189,7 +194,7 @@ def _feed(process: subprocess.Popen[bytes], todo: Iterator[Job], results: queue.
             results.put(Batch(*marshal.loads(process.stdout.read(num_bytes))))  # load() would read a value at a time
             num_waiting -= 1
     except (OSError, EOFError, ValueError) as error:
-        results.put(RuntimeError(f"a process that reads the corpus ended early: {error!r}"))
+        results.put(RlvrError(f"a process that reads {root} ended early ({error!r}): run it again"))
 
 
 def serve(root: str) -> None:
