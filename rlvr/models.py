@@ -96,11 +96,7 @@ def load_policy(
     if device == "cpu":
         refuse_large(base_model, source)
     if isinstance(source, str):
-        # One small file first: an unreachable Hub is retried for long with each file.
-        from huggingface_hub import hf_hub_download
-
-        with loading(source):
-            hf_hub_download(source, "config.json")
+        reach(source)
     load = load_with_unsloth if backend == "unsloth" else load_with_transformers
     with quiet_bars() if isinstance(source, Path) else nullcontext():
         model, tokenizer = load(
@@ -115,6 +111,28 @@ def load_policy(
 
 
 # ---------------------------------------------------------------- loading
+
+
+def reach(hub_id: str) -> None:
+    """Fetch one small file of a model, because an unreachable Hub is retried for long with each file.
+
+    Raises:
+        RlvrError: when the Hub, or the model on it, cannot be reached.
+    """
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
+
+    with loading(hub_id):
+        try:
+            hf_hub_download(hub_id, "config.json")
+        except GatedRepoError:
+            raise RlvrError(
+                f"{hub_id}: its owner grants access one by one: ask on its page, then hf auth login"
+            ) from None
+        except RepositoryNotFoundError:
+            raise RlvrError(
+                f"{hub_id}: no such model on the Hub: check the name; a private one: hf auth login"
+            ) from None
 
 
 def load_with_transformers(

@@ -286,12 +286,15 @@ def test_hub_without_the_model_and_no_hub_are_one_line():
     )
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), EmptyHub) as hub:
         threading.Thread(target=hub.serve_forever, daemon=True).start()
-        for extra in ({"HF_ENDPOINT": f"http://127.0.0.1:{hub.server_port}"}, {"HF_HUB_OFFLINE": "1"}):
+        for extra, expected in (
+            ({"HF_ENDPOINT": f"http://127.0.0.1:{hub.server_port}"}, "no such model on the Hub"),
+            ({"HF_HUB_OFFLINE": "1"}, "check the name, the network"),
+        ):
             process = subprocess.run(
                 [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **extra}, timeout=120
             )
-            assert process.stdout.startswith("nobody/nothing-1M: cannot be loaded"), process
-            assert "check the name, the network" in process.stdout
+            assert process.stdout.startswith("nobody/nothing-1M: "), process
+            assert expected in process.stdout
             assert (process.stdout.count("\n"), process.stderr) == (1, "")
         hub.shutdown()
 
