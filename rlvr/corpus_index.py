@@ -90,28 +90,29 @@ class _Writer:
             self._store(batches, on_batch)
 
     def _store(self, batches: Iterable[Batch], on_batch: Callable[[int], None]) -> None:
-
-        def settled(mtime_ns: int) -> int:
-            return mtime_ns if mtime_ns < self.started_ns - _TICK_NS else 0
-
         for batch in batches:
             for keyset in {row[3] for row in batch.rows} - self.keysets.keys():
                 self.keysets[keyset] = len(self.keysets) + 1
                 self.db.execute("INSERT INTO keysets VALUES (?, ?)", (self.keysets[keyset], keyset))
             rows = [
-                (num, settled(mtime_ns), size, self.keysets[keyset], n_terms, offset, name, terms)
+                (num, self._settled(mtime_ns), size, self.keysets[keyset], n_terms, offset, name, terms)
                 for num, mtime_ns, size, keyset, n_terms, offset, name, terms in batch.rows
             ]
             self.db.executemany("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
             self.db.executemany(
                 "INSERT OR REPLACE INTO bad VALUES (?, ?, ?, ?, ?, ?)",
-                [(batch.folder, _printable(row[0]), settled(row[1]), *row[2:]) for row in batch.bad],
+                [(batch.folder, _printable(row[0]), self._settled(row[1]), *row[2:]) for row in batch.bad],
             )
-            self.db.execute("INSERT OR REPLACE INTO folders VALUES (?, ?)", (batch.folder, settled(batch.mtime_ns)))
+            self.db.execute(
+                "INSERT OR REPLACE INTO folders VALUES (?, ?)", (batch.folder, self._settled(batch.mtime_ns))
+            )
             self.fingerprint += batch.digest_sum
             num_files_read = len(batch.rows) + len(batch.bad)
             self.num_read += num_files_read
             on_batch(num_files_read)
+
+    def _settled(self, mtime_ns: int) -> int:
+        return mtime_ns if mtime_ns < self.started_ns - _TICK_NS else 0
 
     def forget(self, folder: str, names: Iterable[str]) -> None:
         """Remove files of a folder: they are gone, or are about to be read again."""
