@@ -19,6 +19,7 @@ from trl import GRPOTrainer
 
 from rlvr import records
 from rlvr.environment import Environment, Task
+from rlvr.generation import complete
 from rlvr.records import Completion, Grade, Step
 
 TASK_COLUMN = "task_index"
@@ -57,9 +58,21 @@ class RecordingTrainer(GRPOTrainer):
         self._generation_s = self._scoring_s = 0.0
         self._step_began = time.perf_counter()
 
-    def _generate_single_turn(self, *args: Any, **kwargs: Any) -> Any:
+    def _generate_single_turn(self, prompt_ids: Any, *args: Any, **kwargs: Any) -> Any:
         began = time.perf_counter()
-        generated = super()._generate_single_turn(*args, **kwargs)
+        if self.accelerator.device.type == "cpu":
+            # A small model on a CPU spends most of its time here: ours reads a group's prompt once.
+            completion_ids = complete(
+                self.accelerator.unwrap_model(self.model),
+                self.processing_class,
+                prompt_ids,
+                max_new_tokens=self.max_completion_length,
+                temperature=self.temperature,
+                top_p=self.top_p,
+            )
+            generated = completion_ids, None
+        else:
+            generated = super()._generate_single_turn(prompt_ids, *args, **kwargs)
         self._generation_s += time.perf_counter() - began
         return generated
 
