@@ -6,7 +6,7 @@
 
 "Reading" is `open(path, "rb").read()` on every file in as many processes as the index uses. Each number is the median
 of `--repeat` rounds; reading and indexing take turns, so that a busy machine is busy for both. The index goes to a
-temporary folder, never to the user's cache.
+temporary folder, never to the user's cache. Computing time is what stays comparable on a busy machine.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -44,40 +46,54 @@ def drop_files(folder: str) -> None:
         os.close(descriptor)
 
 
-def time_reading(folders: list[str]) -> tuple[float, int]:
-    started_s = time.perf_counter()
-    with multiprocessing.Pool(NUM_PROCESSES) as pool:
-        num_files = sum(pool.imap_unordered(read_files, folders))
-    return time.perf_counter() - started_s, num_files
+class Cost(NamedTuple):
+    """Seconds by the clock, and of computing time in this process and its children."""
+
+    wall_s: float
+    cpu_s: float
 
 
-def time_cold_index(corpus_dir: Path) -> float:
+def time_it(action: Callable[[], object]) -> Cost:
+    started_s, before = time.perf_counter(), os.times()
+    action()
+    return Cost(time.perf_counter() - started_s, sum(os.times()[:4]) - sum(before[:4]))
+
+
+def in_processes(action: Callable[[str], object], folders: list[str]) -> None:
+    pool = multiprocessing.Pool(NUM_PROCESSES)
+    for _ in pool.imap_unordered(action, folders):
+        pass
+    pool.close()
+    pool.join()  # only then do its processes count as children
+
+
+def build_index(corpus_dir: Path) -> None:
     """Build the index into a fresh cache folder."""
     with tempfile.TemporaryDirectory() as cache:
         os.environ["XDG_CACHE_HOME"] = cache
-        started_s = time.perf_counter()
         open_corpus(corpus_dir, progress=False)
-        return time.perf_counter() - started_s
 
 
 def compare(title: str, corpus_dir: Path, folders: list[str], repeat: int, uncached: bool) -> None:
-    reading_s, index_s, num_files = [], [], 0
+    reading: list[Cost] = []
+    indexing: list[Cost] = []
     for _ in range(repeat):
-        for measured in (reading_s, index_s):
-            if uncached:
-                with multiprocessing.Pool(NUM_PROCESSES) as pool:
-                    pool.map(drop_files, folders)
-            if measured is reading_s:
-                wall_s, num_files = time_reading(folders)
-            else:
-                wall_s = time_cold_index(corpus_dir)
-            measured.append(wall_s)
-    reading, index = statistics.median(reading_s), statistics.median(index_s)
+        if uncached:
+            in_processes(drop_files, folders)
+        reading.append(time_it(lambda: in_processes(read_files, folders)))
+        if uncached:
+            in_processes(drop_files, folders)
+        indexing.append(time_it(lambda: build_index(corpus_dir)))
+    num_files = sum(len(os.listdir(folder)) for folder in folders)
     print(f"{title}: {num_files:,} files, {NUM_PROCESSES} processes, median of {repeat}")
-    print(f"  reading the files   {reading:7.2f} s   ({', '.join(f'{x:.2f}' for x in reading_s)})")
-    print(
-        f"  building the index  {index:7.2f} s   ({', '.join(f'{x:.2f}' for x in index_s)})   {index / reading:.2f} x"
-    )
+    medians = []
+    for name, costs in (("reading the files", reading), ("building the index", indexing)):
+        wall_s, cpu_s = (statistics.median(column) for column in zip(*costs, strict=True))
+        medians.append((wall_s, cpu_s))
+        rounds = ", ".join(f"{cost.wall_s:.2f}" for cost in costs)
+        print(f"  {name:20} {wall_s:7.2f} s, computing {cpu_s:7.2f} s   (rounds: {rounds})", flush=True)
+    (wall_reading, cpu_reading), (wall_index, cpu_index) = medians
+    print(f"  {'ratio':20} {wall_index / wall_reading:7.2f}              {cpu_index / cpu_reading:7.2f}")
 
 
 def main() -> None:
