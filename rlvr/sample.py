@@ -64,7 +64,7 @@ def names_used(source: str) -> set[str]:
     return {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def answer_for(expression: str) -> str:
     """Return a program that defines a(n) as this expression, with the helpers it needs in front."""
     prelude = prelude_sources()

@@ -1,4 +1,4 @@
-"""Helper functions that the rules of the bundled sample may call by name; `sample.known_good()` copies in those it needs.
+"""Helper functions that the rules of the bundled sample may call; `known_good()` copies in those it needs.
 
 Run: nothing to run. Plain and slow on purpose (small n, exact integers); not a number theory library.
 Each function here stands alone or calls others of this file; `math` names are imported by `known_good()` too.
