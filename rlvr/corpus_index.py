@@ -23,16 +23,14 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from rlvr.corpus_reader import DIGEST_BYTES, FOLDER_NAME, Batch, Job, digest, list_folder, read_batches
+from rlvr.corpus_reader import DIGEST_BYTES, FOLDER_NAME, Batch, Job, digest, list_folder, read_batches, settled
 from rlvr.errors import RlvrError
 
 FULL_CHECK_FILES = 50_000
-INDEX_VERSION = 2  # raise it when the schema, or what the parser makes of a file, changes
+INDEX_VERSION = 3  # raise it when the schema, or what the parser makes of a file, changes
 
-# A file is unchanged when time and size are. A time so close to the moment of reading that the file could have changed
-# again within the same tick of the file system's clock is stored as 0, so that the next load looks again.
-_TICK_NS = 2_000_000_000
-
+# A file is unchanged when time and size are. A time so close to the moment of reading that the file could change again
+# within the same tick of the file system's clock is stored as 0, so that the next load looks again.
 _SCHEMA = """
 CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE folders (name TEXT PRIMARY KEY, mtime_ns INTEGER NOT NULL);
@@ -79,40 +77,26 @@ class _Writer:
 
     def __init__(self, db: sqlite3.Connection, root: str):
         self.db, self.root = db, root
-        self.keysets: dict[str, int] = dict(db.execute("SELECT keywords, id FROM keysets"))
         self.fingerprint = int(read_about(db, "fingerprint") or "0", 16)
         self.num_read = 0
         self.started_ns = time.time_ns()  # before any folder is listed
 
     def update(self, jobs: list[Job], num_files: int | None, on_batch: Callable[[int], None]) -> None:
         """Read the jobs' files, `num_files` in all if that is known, and store what they hold."""
-        with contextlib.closing(read_batches(self.root, jobs, num_files)) as batches:
+        with contextlib.closing(read_batches(self.root, self.started_ns, jobs, num_files)) as batches:
             self._store(batches, on_batch)
 
     def _store(self, batches: Iterable[Batch], on_batch: Callable[[int], None]) -> None:
         for batch in batches:
-            for keyset in {row[3] for row in batch.rows} - self.keysets.keys():
-                self.keysets[keyset] = len(self.keysets) + 1
-                self.db.execute("INSERT INTO keysets VALUES (?, ?)", (self.keysets[keyset], keyset))
-            rows = [
-                (num, self._settled(mtime_ns), size, self.keysets[keyset], n_terms, offset, name, terms)
-                for num, mtime_ns, size, keyset, n_terms, offset, name, terms in batch.rows
-            ]
-            self.db.executemany("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
-            self.db.executemany(
-                "INSERT OR REPLACE INTO bad VALUES (?, ?, ?, ?, ?, ?)",
-                [(batch.folder, _printable(row[0]), self._settled(row[1]), *row[2:]) for row in batch.bad],
-            )
-            self.db.execute(
-                "INSERT OR REPLACE INTO folders VALUES (?, ?)", (batch.folder, self._settled(batch.mtime_ns))
-            )
+            self.db.executemany("INSERT OR IGNORE INTO keysets VALUES (?, ?)", batch.keysets.items())
+            self.db.executemany("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?)", batch.rows)
+            bad = [(batch.folder, _printable(name), *row) for name, *row in batch.bad]
+            self.db.executemany("INSERT INTO bad VALUES (?, ?, ?, ?, ?, ?)", bad)
+            self.db.execute("INSERT OR REPLACE INTO folders VALUES (?, ?)", (batch.folder, batch.mtime_ns))
             self.fingerprint += batch.digest_sum
             num_files_read = len(batch.rows) + len(batch.bad)
             self.num_read += num_files_read
             on_batch(num_files_read)
-
-    def _settled(self, mtime_ns: int) -> int:
-        return mtime_ns if mtime_ns < self.started_ns - _TICK_NS else 0
 
     def forget(self, folder: str, names: Iterable[str]) -> None:
         """Remove files of a folder: they are gone, or are about to be read again."""
@@ -123,7 +107,7 @@ class _Writer:
                 for row in self.db.execute(f"SELECT {content} WHERE num = ?", (num,)):
                     self.fingerprint -= digest(*row)
                 self.db.execute("DELETE FROM entries WHERE num = ?", (num,))
-            self.db.execute("DELETE FROM bad WHERE folder = ? AND name = ?", (folder, name))
+            self.db.execute("DELETE FROM bad WHERE folder = ? AND name = ?", (folder, _printable(name)))
 
     def finish(self) -> None:
         """Store the fingerprint and the number of files, and so mark the index as whole."""
@@ -279,7 +263,7 @@ def _find_changes(
             changed = tuple(sorted(name for name, status in present.items() if known.get(_printable(name)) != status))
             gone = tuple(sorted(known.keys() - {_printable(name) for name in present}))
         # an empty job stores the folder's new time; one that is too fresh to be trusted stays so without a write
-        settles = stored.get(folder) != mtime_ns and mtime_ns < time.time_ns() - _TICK_NS
+        settles = stored.get(folder) != mtime_ns and settled(mtime_ns, time.time_ns()) == mtime_ns
         if changed or gone or settles:
             changes[folder] = (changed, gone)
     return changes

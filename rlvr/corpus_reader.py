@@ -31,6 +31,7 @@ FOLDER_NAME = re.compile(r"A(?:[0-9]{3}|[1-9][0-9]{3,})")
 MAX_FILE_BYTES = 16 << 20  # the largest entry has 0.13 MB
 FLEETING_KEYWORDS = frozenset({"new", "changed"})  # set by the server for some weeks: never part of anything here
 DIGEST_BYTES = 16
+_TICK_NS = 2_000_000_000  # of the coarsest clock of a file system
 _FEW_FILES = 3000  # below this, starting processes takes longer than reading
 
 
@@ -44,14 +45,16 @@ class Job(NamedTuple):
 class Batch(NamedTuple):
     """What a job found.
 
-    `rows`: (num, mtime_ns, size, keyset, n_terms, offset or None, name, terms), where num is the A-number as int and
-    keyset its sorted keywords, comma-joined, without new and changed.
+    `rows`: (num, mtime_ns, size, keyset, n_terms, offset or None, name, terms), where num is the A-number as int,
+    mtime_ns is 0 when it is too fresh (see `settled`), and `keysets[keyset]` are the sorted keywords, comma-joined,
+    without new and changed.
     `bad`: (file name, mtime_ns, size, reason, detail). `digest_sum`: the sum of `digest` over the rows.
     """
 
     folder: str
     mtime_ns: int
     rows: list[tuple]
+    keysets: dict[int, str]
     bad: list[tuple[str, int, int, str, str]]
     digest_sum: int
 
@@ -70,14 +73,20 @@ def list_folder(path: str) -> dict[str, tuple[int, int]]:
     return found
 
 
+def settled(mtime_ns: int, started_ns: int) -> int:
+    """Give a time as it may be stored: 0 when so fresh that the file could change again without changing its time."""
+    return mtime_ns if mtime_ns < started_ns - _TICK_NS else 0
+
+
 def digest(num: int, offset: int | None, keyset: str, name: str, terms: str) -> int:
     """Hash what makes a sequence what it is, to 16 bytes, as an int."""
     content = f"{num}\n{offset}\n{keyset}\n{name}\n{terms}".encode()
     return int.from_bytes(hashlib.blake2b(content, digest_size=DIGEST_BYTES).digest(), "big")
 
 
-def read_folder(root: str, job: Job) -> Batch:
+def read_folder(root: str, started_ns: int, job: Job) -> Batch:
     """Read and check the files of one job. Whatever is wrong with a file ends up in `bad`, never in an exception."""
+    fresh_ns = started_ns - _TICK_NS
     folder = f"{root}/{job.folder}"
     folder_mtime_ns = os.stat(
         folder
@@ -85,7 +94,8 @@ def read_folder(root: str, job: Job) -> Batch:
     names = job.names
     if names is None:
         names = sorted(name for name in os.listdir(folder) if name.endswith(".seq"))
-    keysets: dict[str, str] = {}
+    keysets: dict[int, str] = {}
+    keyset_of: dict[str, int] = {}
     rows: list[tuple] = []
     bad: list[tuple[str, int, int, str, str]] = []
     digest_sum = 0
@@ -103,18 +113,26 @@ def read_folder(root: str, job: Job) -> Batch:
             detail = error.detail if error.line is None else f"line {error.line}: {error.detail}".rstrip(": ")
             with contextlib.suppress(OSError):
                 status = os.stat(path)
-                bad.append((name, status.st_mtime_ns, status.st_size, error.reason, detail))
+                bad.append((name, settled(status.st_mtime_ns, started_ns), status.st_size, error.reason, detail))
             continue
         except OSError as error:
             bad.append((name, 0, 0, f"unreadable: {error.strerror}", ""))
             continue
-        keyset = keysets.get(keywords)
+        keyset = keyset_of.get(keywords)
         if keyset is None:
-            keyset = keysets[keywords] = ",".join(sorted(set(keywords.split(",")) - FLEETING_KEYWORDS))
+            words = ",".join(sorted(set(keywords.split(",")) - FLEETING_KEYWORDS))
+            keyset = keyset_of[keywords] = _keyset_id(words)
+            keysets[keyset] = words
         num = int(anum[1:])
-        digest_sum += digest(num, offset, keyset, title, terms)
-        rows.append((num, mtime_ns, size, keyset, terms.count(",") + 1 if terms else 0, offset, title, terms))
-    return Batch(job.folder, folder_mtime_ns, rows, bad, digest_sum)
+        digest_sum += digest(num, offset, keysets[keyset], title, terms)
+        n_terms = terms.count(",") + 1 if terms else 0
+        rows.append((num, mtime_ns if mtime_ns < fresh_ns else 0, size, keyset, n_terms, offset, title, terms))
+    return Batch(job.folder, settled(folder_mtime_ns, started_ns), rows, keysets, bad, digest_sum)
+
+
+def _keyset_id(words: str) -> int:
+    """Number a set of keywords, the same in every process."""
+    return int.from_bytes(hashlib.blake2b(words.encode(), digest_size=6).digest(), "big") >> 1
 
 
 def _read_file(path: str) -> tuple[bytes, int, int]:
@@ -136,11 +154,15 @@ def _read_file(path: str) -> tuple[bytes, int, int]:
 # Many processes. Each gets a job ahead of the one it is at, so that none waits for this process to write its rows.
 
 
-def read_batches(root: str, jobs: Sequence[Job], num_files: int | None = None) -> Generator[Batch]:
-    """Read all jobs, in any order. `num_files` (None: unknown, many) decides whether other processes are worth it."""
+def read_batches(root: str, started_ns: int, jobs: Sequence[Job], num_files: int | None = None) -> Generator[Batch]:
+    """Read all jobs, in any order.
+
+    `started_ns`: when the caller began to look for what to read; nothing later than that can be trusted to be settled.
+    `num_files` (None: unknown, many) decides whether other processes are worth their start.
+    """
     if len(jobs) <= 2 or (num_files is not None and num_files < _FEW_FILES):
         for job in jobs:
-            yield read_folder(root, job)
+            yield read_folder(root, started_ns, job)
         return
     results: queue.Queue[Batch | Exception] = queue.Queue(maxsize=8)
     todo = iter(jobs)
@@ -148,7 +170,7 @@ def read_batches(root: str, jobs: Sequence[Job], num_files: int | None = None) -
     threads: list[threading.Thread] = []
     try:
         for _ in range(min(len(os.sched_getaffinity(0)), len(jobs))):
-            processes.append(_start_process(root))
+            processes.append(_start_process(root, started_ns))
             threads.append(threading.Thread(target=_feed, args=(root, processes[-1], todo, results), daemon=True))
             threads[-1].start()
         for _ in jobs:
@@ -170,8 +192,10 @@ def read_batches(root: str, jobs: Sequence[Job], num_files: int | None = None) -
                         pipe.close()
 
 
-def _start_process(root: str) -> subprocess.Popen[bytes]:
-    code = f"import sys; sys.path[:] = {sys.path!r}; from rlvr.corpus_reader import serve; serve({root!r})"
+def _start_process(root: str, started_ns: int) -> subprocess.Popen[bytes]:
+    code = (
+        f"import sys; sys.path[:] = {sys.path!r}; from rlvr.corpus_reader import serve; serve({root!r}, {started_ns})"
+    )
     return subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
@@ -197,7 +221,7 @@ def _feed(
         results.put(RlvrError(f"a process that reads {root} ended early ({error!r}): run it again"))
 
 
-def serve(root: str) -> None:
+def serve(root: str, started_ns: int) -> None:
     """Answer jobs from stdin on stdout until stdin ends. Ctrl-C is the parent's to handle."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.disable()  # only rows pile up here, and they go with each batch
@@ -206,6 +230,6 @@ def serve(root: str) -> None:
             job = Job(*marshal.load(sys.stdin.buffer))
         except EOFError:
             return
-        answer = marshal.dumps(tuple(read_folder(root, job)))
+        answer = marshal.dumps(tuple(read_folder(root, started_ns, job)))
         sys.stdout.buffer.write(len(answer).to_bytes(8, "big") + answer)
         sys.stdout.buffer.flush()

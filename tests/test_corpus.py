@@ -315,6 +315,10 @@ def test_bad_files_are_named_and_stop_nothing(root: Path):
     assert "A000/A000015.seq: line 3: byte 0xe9" in corpus.bad_report()
     with pytest.raises(RlvrError, match="HTML instead of an entry"):
         corpus.get("A000010")
+    os.utime(folder / "notes é.seq", ns=(LONG_AGO_NS, LONG_AGO_NS))
+    os.utime(folder / os.fsdecode(b"\xff.seq"), ns=(LONG_AGO_NS, LONG_AGO_NS))
+    again = quiet(root)
+    assert (again.refresh.was_cold, again.bad) == (False, corpus.bad)
 
 
 def test_a_repaired_file_comes_back(root: Path):
