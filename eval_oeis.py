@@ -181,11 +181,11 @@ def make_plan(config: EvalConfig, tasks: Sequence[Task], policy: "Policy") -> Pl
     Raises:
         RlvrError: naming the task whose prompt leaves no room for an answer.
     """
-    from rlvr import models
+    from rlvr import generation, models
 
     style = policy.prompt_style if config.prompt_style == "auto" else config.prompt_style
     prompts = [task.prompt_text(style) for task in tasks]
-    lengths = [len(ids) for ids in models.encode_prompts(policy.tokenizer, prompts)]
+    lengths = [len(ids) for ids in generation.encode_prompts(policy.tokenizer, prompts)]
     longest = max(range(len(tasks)), key=lengths.__getitem__)
     room = policy.context_length - lengths[longest]
     if room < MIN_NEW_TOKENS:
@@ -222,11 +222,11 @@ def answer_batches(
 
     The adapter must be in place. What a batch yields depends on the plan and the seed, on nothing that ran before.
     """
-    from rlvr import models
+    from rlvr import generation
 
     for number, batch in enumerate(plan.batches):
         began = time.monotonic()
-        generations = models.generate(
+        answers = generation.generate(
             policy.model,
             policy.tokenizer,
             [plan.prompts[position] for position in batch],
@@ -237,32 +237,30 @@ def answer_batches(
             seed=random.Random(f"{config.seed} batch {number}").getrandbits(31),
         )
         seconds = time.monotonic() - began
-        answers = [
-            (position, sample, generation)
-            for position, samples in zip(batch, generations, strict=True)
-            for sample, generation in enumerate(samples)
+        flat = [
+            (position, sample, answer)
+            for position, samples in zip(batch, answers, strict=True)
+            for sample, answer in enumerate(samples)
         ]
-        attempts = [(plan.tasks[position], each.text, each.truncated) for position, _, each in answers]
+        attempts = [(plan.tasks[position], answer.text, answer.truncated) for position, _, answer in flat]
         grades = grade_once(env, attempts, known)
         now = time.time()
-        yield (
-            [
-                Completion(
-                    **asdict(grade),
-                    step=0,
-                    group=position,
-                    sample=sample,
-                    prompt=plan.prompts[position],
-                    completion=generation.text,
-                    tokens=generation.tokens,
-                    truncated=generation.truncated,
-                    participant=name,
-                    time=now,
-                )
-                for (position, sample, generation), grade in zip(answers, grades, strict=True)
-            ],
-            seconds,
-        )
+        completions = [
+            Completion(
+                **asdict(grade),
+                step=0,
+                group=position,
+                sample=sample,
+                prompt=plan.prompts[position],
+                completion=answer.text,
+                tokens=answer.tokens,
+                truncated=answer.truncated,
+                participant=name,
+                time=now,
+            )
+            for (position, sample, answer), grade in zip(flat, grades, strict=True)
+        ]
+        yield completions, seconds
 
 
 def grade_once(
