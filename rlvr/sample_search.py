@@ -1,7 +1,8 @@
 """Find real OEIS entries for the rules of sample_families, sample_numbers and sample_counting; print sample_rules.py.
 
 Run: python -m rlvr.sample search --corpus oeisdata --output rlvr/sample_rules.py
-Not needed to use the sample: only to rebuild or widen the table. Compares every term of an entry, never a few.
+Not needed to use the sample: only to rebuild or widen the table. Compares every term of an entry, never a few; but an
+entry may show too few terms to tell two rules apart, so read --compare by eye and name what is wrong in COINCIDENCES.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from oeis_parser import ParseError, decimal_to_int, scan
 from rlvr import sample_counting, sample_families, sample_numbers, sample_prelude
+from rlvr.corpus import DEFAULT_EXCLUDED, DEFAULT_REQUIRED
 from rlvr.errors import RlvrError
 from rlvr.sample import MATH_NAMES, MIN_TERMS, Rule, sample_terms
 from rlvr.sample_families import Group
@@ -40,12 +43,6 @@ FORMULA_WORDS = """floor ceiling mod gcd lcm binomial Fibonacci Lucas Sum Produc
     Expansion Period repeat Numbers Primes congruent"""
 CANDIDATE_LIMIT_S = 0.2  # CPU seconds; a slower rule is no known-good answer anyway
 KEY_TERMS = 12  # terms that an entry is looked up by, before all of them are compared
-BAD_KEYWORDS = frozenset(
-    (
-        *("dead", "dupe", "allocated", "recycled", "base", "cons", "cofr", "frac", "word", "tabl", "tabf"),
-        *("fini", "full", "more", "hard", "obsc", "unkn", "uned", "probation"),
-    )
-)
 NO_KEYWORDS = frozenset(("new", "changed"))  # set by the server for some weeks
 
 HEADER = '''"""The table of the bundled sample: one row a sequence, found in a real corpus by sample_search.py.
@@ -73,28 +70,23 @@ class RealEntry(NamedTuple):
     terms: tuple[int, ...]
 
 
-def read_entry(text: str) -> RealEntry | None:
-    """Read one .seq file; None if it lacks terms or an offset."""
-    fields: dict[str, str] = {}
-    for line in text.split("\n"):
-        fields.setdefault(line[:2], line[11:])
-    terms = "".join(fields.get(code, "") for code in ("%S", "%T", "%U"))
-    if not terms or "%O" not in fields:
+def read_entry(data: bytes, source: str = "<text>") -> RealEntry | None:
+    """Read one .seq file's bytes; None if it is damaged or has no offset."""
+    try:
+        found = scan(data, source)
+    except ParseError:
         return None
-    keywords = ",".join(word for word in fields.get("%K", "").split(",") if word not in NO_KEYWORDS)
-    return RealEntry(
-        anum=text[3:10],
-        offset=int(fields["%O"].split(",")[0]),
-        keywords=keywords,
-        name=fields.get("%N", ""),
-        terms=tuple(map(int, terms.split(","))),
-    )
+    if found.offset is None or not found.terms:
+        return None
+    keywords = ",".join(word for word in found.keywords.split(",") if word not in NO_KEYWORDS)
+    terms = tuple(map(decimal_to_int, found.terms.split(",")))
+    return RealEntry(found.anum, found.offset, keywords, found.name, terms)
 
 
 def passes_default_filter(entry: RealEntry) -> bool:
     """True if a corpus would keep the entry under its default settings."""
     words = set(entry.keywords.split(","))
-    return {"easy", "nonn"} <= words and not words & BAD_KEYWORDS and len(entry.terms) >= MIN_TERMS
+    return words.issuperset(DEFAULT_REQUIRED) and words.isdisjoint(DEFAULT_EXCLUDED) and len(entry.terms) >= MIN_TERMS
 
 
 def read_corpus(folder: Path) -> list[RealEntry]:
@@ -102,7 +94,7 @@ def read_corpus(folder: Path) -> list[RealEntry]:
     paths = sorted(folder.glob("seq/A*/A*.seq"))
     if not paths:
         raise RlvrError(f"no seq/A???/A??????.seq below {folder}: give the folder of an OEIS corpus with --corpus")
-    entries = (read_entry(path.read_text(encoding="utf-8")) for path in paths)
+    entries = (read_entry(path.read_bytes(), str(path)) for path in paths)
     return [entry for entry in entries if entry is not None]
 
 
