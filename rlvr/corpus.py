@@ -20,6 +20,7 @@ import heapq
 import re
 import sqlite3
 import sys
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -146,7 +147,7 @@ def _find_seq(folder: Path) -> Path | None:
 # The corpus
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, weakref_slot=True, eq=False)
 class Corpus:
     """An open corpus. `fingerprint` is a hash over all sequences; it does not change with the order of the files."""
 
@@ -319,6 +320,7 @@ def open_corpus(
     for folder, name, reason, detail in db.execute(query):
         bad.setdefault(reason, []).append(f"{folder}/{name}" + (f": {detail}" if detail else ""))
     corpus = Corpus(root, is_sample, fingerprint, num_files, bad, done, db)
+    weakref.finalize(corpus, db.close)
     if is_sample and corpus_dir is None:
         notice(
             f"No OEIS files in {CORPUS_DIR}/: using the bundled sample of {num_files} sequences."

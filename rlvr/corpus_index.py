@@ -90,6 +90,9 @@ class _Writer:
         for batch in batches:
             self.db.executemany("INSERT OR IGNORE INTO keysets VALUES (?, ?)", batch.keysets.items())
             self.db.executemany("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?)", batch.rows)
+            self.db.execute(
+                "DELETE FROM bad WHERE folder = ? AND name = ''", (batch.folder,)
+            )  # it may be readable again
             bad = [(batch.folder, _printable(name), *row) for name, *row in batch.bad]
             self.db.executemany("INSERT INTO bad VALUES (?, ?, ?, ?, ?, ?)", bad)
             self.db.execute("INSERT OR REPLACE INTO folders VALUES (?, ?)", (batch.folder, batch.mtime_ns))
@@ -216,9 +219,11 @@ def _refresh(db: sqlite3.Connection, root: Path, is_full: bool, progress: bool) 
     known_folders = dict(db.execute("SELECT name, mtime_ns FROM folders"))
     is_full = is_full or int(read_about(db, "num_files") or "0") <= FULL_CHECK_FILES
     retried = {row[0] for row in db.execute("SELECT folder FROM bad WHERE reason LIKE 'unreadable%'")}
-    suspects = [
-        name for name, mtime_ns in folders.items() if is_full or known_folders.get(name) != mtime_ns or name in retried
-    ]
+    suspects = {
+        name: mtime_ns
+        for name, mtime_ns in folders.items()
+        if is_full or known_folders.get(name) != mtime_ns or name in retried
+    }
     gone_folders = known_folders.keys() - folders.keys()
     changes = _find_changes(db, root, suspects)
     if not changes and not gone_folders:
@@ -250,13 +255,16 @@ def _refresh(db: sqlite3.Connection, root: Path, is_full: bool, progress: bool) 
 
 
 def _find_changes(
-    db: sqlite3.Connection, root: Path, folders: list[str]
+    db: sqlite3.Connection, root: Path, folders: dict[str, int]
 ) -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
-    """Give folder -> (names to read, names that are gone), for the folders in which something is to be done."""
+    """Give folder -> (names to read, names that are gone), for the folders in which something is to be done.
+
+    `folders`: name -> mtime_ns of those to look into.
+    """
     changes = {}
     stored = dict(db.execute("SELECT name, mtime_ns FROM folders"))
     for folder in folders:
-        mtime_ns = os.stat(root / folder).st_mtime_ns
+        mtime_ns = folders[folder]
         known, present = _known_files(db, folder), list_folder(f"{root}/{folder}")
         changed = gone = ()
         if known != present:
@@ -299,4 +307,8 @@ def open_index(
         except sqlite3.DatabaseError:
             pass  # not a database, or a damaged one: it is only a copy
         db.close()
-    return _build(file, root, progress)
+    try:
+        return _build(file, root, progress)
+    except sqlite3.OperationalError as error:
+        remedy = "make room there, or name another cache folder in XDG_CACHE_HOME"
+        raise RlvrError(f"the index {file} cannot be written ({error}): {remedy}") from error

@@ -60,9 +60,16 @@ class Batch(NamedTuple):
 
 
 def list_folder(path: str) -> dict[str, tuple[int, int]]:
-    """Give name -> (mtime_ns, size) of what is called `*.seq` in a folder; (0, 0) when it cannot be asked."""
+    """Give name -> (mtime_ns, size) of what is called `*.seq` in a folder; (0, 0) when it cannot be asked.
+
+    A folder that cannot be listed has one file, "", which cannot be read.
+    """
     found = {}
-    with os.scandir(path) as items:
+    try:
+        items = os.scandir(path)
+    except OSError:
+        return {"": (0, 0)}
+    with items:
         for item in items:
             if item.name.endswith(".seq"):
                 try:
@@ -88,12 +95,13 @@ def read_folder(root: str, started_ns: int, job: Job) -> Batch:
     """Read and check the files of one job. Whatever is wrong with a file ends up in `bad`, never in an exception."""
     fresh_ns = started_ns - _TICK_NS
     folder = f"{root}/{job.folder}"
-    folder_mtime_ns = os.stat(
-        folder
-    ).st_mtime_ns  # before the listing: what is added from now on makes a difference later
     names = job.names
-    if names is None:
-        names = sorted(name for name in os.listdir(folder) if name.endswith(".seq"))
+    try:
+        folder_mtime_ns = os.stat(folder).st_mtime_ns  # before the listing: what comes later must show
+        if names is None:
+            names = sorted(name for name in os.listdir(folder) if name.endswith(".seq"))
+    except OSError:
+        folder_mtime_ns, names = 0, ("",)
     keysets: dict[int, str] = {}
     keyset_of: dict[str, int] = {}
     rows: list[tuple] = []
@@ -103,6 +111,8 @@ def read_folder(root: str, started_ns: int, job: Job) -> Batch:
     for name in names:
         path = f"{folder}/{name}"
         try:
+            if not name:
+                os.listdir(folder)  # to have the reason
             if is_name(name) is None:
                 raise ParseError("file name or folder is not A???/A??????.seq", path)
             data, mtime_ns, size = _read_file(path)

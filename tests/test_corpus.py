@@ -676,3 +676,28 @@ def test_the_real_corpus_against_a_plain_reading_of_it():
             whole.name,
             whole.offset and whole.offset.first,
         )
+
+
+def test_a_folder_that_cannot_be_listed_stops_nothing(root: Path, only_folders: None):
+    real, hidden = root / "seq" / "A002", root / "A002"
+    real.rename(hidden)
+    real.symlink_to(hidden)
+    assert quiet(root).num_files == 12
+    hidden.rename(root / "elsewhere")  # the link leads nowhere now: as good as a folder without permission
+    corpus = quiet(root)
+    assert (corpus.num_files, corpus.refresh.num_removed) == (10, 2)
+    (root / "elsewhere").rename(hidden)
+    assert quiet(root).num_files == 12
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root can list every folder")
+def test_a_folder_without_permission(root: Path):
+    folder = root / "seq" / "A002"
+    quiet(root)
+    for options in ({}, {"refresh": "full"}):
+        folder.chmod(0)
+        corpus = quiet(root, **options)
+        assert corpus.bad == {"unreadable: Permission denied": ["A002/"]}
+        assert corpus.num_files == 11
+        folder.chmod(0o755)
+        assert (quiet(root).bad, quiet(root).num_files) == ({}, 12)
