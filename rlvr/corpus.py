@@ -17,6 +17,7 @@ import contextlib
 import difflib
 import hashlib
 import heapq
+import os
 import re
 import sqlite3
 import sys
@@ -353,14 +354,17 @@ def main(arguments: list[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 2
     if options.bad:
-        for reason, files in corpus.bad.items():
-            print(*(f"{reason}: {file}" for file in files), sep="\n")
-        return 0
-    done = corpus.refresh
-    what = "index built" if done.was_cold else "index refreshed"
-    print(f"{corpus.path}: {corpus.num_files:,} files, fingerprint {corpus.fingerprint}")
-    print(f"{what}: {done.num_read:,} files read, {done.num_removed:,} removed, {done.wall_s:.2f} s")
-    print(corpus.select().describe())
+        text = "".join(f"{reason}: {file}\n" for reason, files in corpus.bad.items() for file in files)
+    else:
+        done = corpus.refresh
+        what = "index built" if done.was_cold else "index refreshed"
+        text = f"{corpus.path}: {corpus.num_files:,} files, fingerprint {corpus.fingerprint}\n"
+        text += f"{what}: {done.num_read:,} files read, {done.num_removed:,} removed, {done.wall_s:.2f} s\n"
+        text += corpus.select().describe() + "\n"
+    try:
+        print(text, end="", flush=True)
+    except BrokenPipeError:  # the reader, `head` say, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 
