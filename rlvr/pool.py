@@ -19,6 +19,7 @@ from rlvr.worker import SELF_TEST_CODE, SELF_TEST_NAMES, START_TIMEOUT_S, Zygote
 
 HARD_GRACE_S = 10.0
 MAX_FAILED_STARTS = 3
+IDLE = float("inf")
 
 
 class DoesNotHold(RlvrError):
@@ -199,16 +200,16 @@ class Pool:
         """Wait for messages or deadlines; return the cases whose process has ended somehow."""
         assert self._selector is not None
         now = time.monotonic()
-        timeout_s = min((zygote.deadline_s for zygote in self._watched), default=now) - now
+        deadlines = [zygote.deadline_s for zygote in self._watched if zygote.deadline_s != IDLE]
         finished = []
-        for key, _ in self._selector.select(max(0.0, timeout_s)):
+        for key, _ in self._selector.select(max(0.0, min(deadlines, default=now) - now)):
             zygote: Zygote = key.data
             slot = self._watched[zygote]
             message = zygote.receive()
             if slot.busy and slot.busy[2] is zygote:
                 number, case, _ = slot.busy
                 slot.busy = None
-                zygote.deadline_s = float("inf")
+                zygote.deadline_s = IDLE
                 answered, outcome = read_outcome(message) if message else (number, Outcome(lost=True))
                 finished.append((slot, case, outcome if answered == number else Outcome(lost=True), zygote))
             else:
@@ -218,7 +219,7 @@ class Pool:
             if slot.busy and slot.busy[2] is zygote:
                 finished.append((slot, slot.busy[1], Outcome(lost=True), zygote))
                 slot.busy = None
-                zygote.deadline_s = float("inf")
+                zygote.deadline_s = IDLE
             else:
                 raise RlvrError(
                     f"the sandbox's {zygote.tier} worker did not start in {START_TIMEOUT_S:.0f} s: free the machine"
@@ -238,7 +239,7 @@ class Pool:
             self._send_self_test(zygote)
         else:
             self._check_self_test(zygote, message)
-            zygote.deadline_s = float("inf")
+            zygote.deadline_s = IDLE
 
     def _watch(self, slot: Slot, zygote: Zygote) -> None:
         assert self._selector is not None

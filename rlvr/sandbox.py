@@ -183,7 +183,7 @@ class Sandbox:
                 f"{MAX_INPUTS} terms and {ANSWERS_CAP_BYTES} bytes (a byte holds one hexadecimal digit)"
             )
         source = job.code.encode("utf-8", "surrogatepass")
-        case = Case(job, source, self.first_pass_s)
+        case = Case(job, source, self.first_pass_s, can_wait=self._pool is None)
         if len(source) > MAX_SOURCE_BYTES:
             error = f"source of {len(source)} bytes, at most {MAX_SOURCE_BYTES} are run"
             nothing = (MISSING,) * len(job.inputs)

@@ -254,10 +254,12 @@ def run_alone(tier: str, message: bytes) -> Outcome:
 
     def read() -> None:
         size = 0
-        while size <= 2 * MESSAGE_CAP and (chunk := process.stdout.read1(65_536)):  # type: ignore[union-attr]
+        while chunk := process.stdout.read1(65_536):  # type: ignore[union-attr]
             started.set()
             chunks.append(chunk)
             size += len(chunk)
+            if size > OUTPUT_CAP + 2:
+                process.kill()
         started.set()
 
     reader = threading.Thread(target=read, daemon=True)
@@ -281,7 +283,8 @@ def run_alone(tier: str, message: bytes) -> Outcome:
     if not output.startswith(b"R\n"):
         return Outcome(lost=True)
     output = output[2:]
-    code = 0 if hit_wall else EXIT_FLOOD if len(output) > OUTPUT_CAP else process.returncode
+    flood = len(output) > OUTPUT_CAP
+    code = EXIT_FLOOD if flood else 0 if hit_wall else process.returncode
     killed_by = -code if code < 0 and os.name == "posix" else 0
     cpu_s = cpu_limit_s if hit_wall or killed_by in CPU_SIGNALS else 0.0
-    return Outcome(killed_by, 0 if killed_by else code, hit_wall, cpu_s, output[:OUTPUT_CAP])
+    return Outcome(killed_by, 0 if killed_by else code, hit_wall and not flood, cpu_s, output[:OUTPUT_CAP])
