@@ -41,18 +41,8 @@ DEFAULT_EXCLUDED = (  # in this order: an entry that has several is counted unde
     *("obsc", "unkn", "uned", "probation"),  # unclear what it is
 )
 _OTHER_KEYWORDS = (
-    "allocating",
-    "bref",
-    "core",
-    "dumb",
-    "eigen",
-    "hear",
-    "less",
-    "look",
-    "mult",
-    "nice",
-    "sign",
-    "walk",
+    *("allocating", "bref", "core", "dumb", "eigen", "hear"),
+    *("less", "look", "mult", "nice", "sign", "walk"),
 )
 KNOWN_KEYWORDS = frozenset((*DEFAULT_REQUIRED, *DEFAULT_EXCLUDED, *_OTHER_KEYWORDS))
 EVAL_SHARE = 0.2
