@@ -205,7 +205,7 @@ def load_with_unsloth(
     if isinstance(tokenizer, ProcessorMixin):
         tokenizer = tokenizer.tokenizer
     if fresh is not None:
-        model = FastModel.get_peft_model(model, **unsloth_lora_arguments(fresh, max_seq_length, seed))
+        model = FastModel.get_peft_model(model, **unsloth_lora_arguments(fresh, seed))
         if adapter is not None:
             with loading(adapter):
                 weights = load_peft_weights(str(adapter), device=device)
@@ -228,7 +228,7 @@ def unsloth_model_arguments(source: Path | str, max_seq_length: int) -> dict[str
     }
 
 
-def unsloth_lora_arguments(shape: LoraShape, max_seq_length: int, seed: int) -> dict[str, Any]:
+def unsloth_lora_arguments(shape: LoraShape, seed: int) -> dict[str, Any]:
     """What `FastModel.get_peft_model` is called with, beside the model: LoRA on the language part alone."""
     return {
         "r": shape.rank,
@@ -241,7 +241,6 @@ def unsloth_lora_arguments(shape: LoraShape, max_seq_length: int, seed: int) -> 
         "finetune_mlp_modules": True,
         "use_gradient_checkpointing": "unsloth",
         "random_state": seed,
-        "max_seq_length": max_seq_length,
     }
 
 

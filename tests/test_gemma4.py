@@ -1,5 +1,7 @@
 """The Gemma 4 path on random tiny models of both classes: load, LoRA, generate, one GRPO step, all on the CPU."""
 
+import ast
+import importlib.util
 import re
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ import torch
 from tiny_gemma4 import make_tiny_gemma4
 
 from rlvr import generation, models
+from rlvr.base_models import LoraShape
 
 CLASSES = {"text": "Gemma4ForCausalLM", "conditional": "Gemma4ForConditionalGeneration"}
 
@@ -95,3 +98,23 @@ def test_grpo_step_changes_the_adapter_and_a_saved_one_gives_the_same_logits(fol
         wanted = policy.model.eval()(input_ids=ids).logits
         assert torch.equal(load(folder, adapter=tmp_path / "adapter").model(input_ids=ids).logits, wanted)
         assert not torch.equal(load(folder).model(input_ids=ids).logits, wanted)
+
+
+def named_parameters(file: Path, owner: str, function: str) -> set[str]:
+    """The parameters that a method takes by name, read from its source: importing unsloth patches transformers."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    [body] = [node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == owner]
+    [method] = [node for node in body if isinstance(node, ast.FunctionDef) and node.name == function]
+    return {argument.arg for argument in [*method.args.args, *method.args.kwonlyargs]}
+
+
+@pytest.mark.skipif(importlib.util.find_spec("unsloth") is None, reason="unsloth is not installed")
+def test_unsloth_takes_what_it_is_given():
+    """Both signatures end in **kwargs, so that a misspelt argument would vanish in silence."""
+    [package] = importlib.util.find_spec("unsloth").submodule_search_locations  # type: ignore[union-attr,misc]
+    loader, vision = Path(package) / "models" / "loader.py", Path(package) / "models" / "vision.py"
+    given = set(models.unsloth_model_arguments("x", 512))
+    assert given <= named_parameters(loader, "FastModel", "from_pretrained")
+    given = set(models.unsloth_lora_arguments(LoraShape(32, 64), 0))
+    # FastModel.get_peft_model passes everything on to this one.
+    assert given <= named_parameters(vision, "FastBaseModel", "get_peft_model")

@@ -97,7 +97,7 @@ def text_config(vocab_size: int) -> Gemma4TextConfig:
         num_attention_heads=4,
         num_key_value_heads=2,
         head_dim=16,
-        global_head_dim=32,
+        global_head_dim=32,  # type: ignore[call-arg]
         sliding_window=64,
         max_position_embeddings=4096,
         final_logit_softcapping=30.0,
