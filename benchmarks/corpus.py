@@ -112,22 +112,19 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as cache:
         os.environ["XDG_CACHE_HOME"] = cache
         open_corpus(root, progress=False)
-        open_s, full_s, select_s = [], [], []
+        rows: dict[str, list[Cost]] = {"open, looking at every file": [], "open": [], f"select({options.limit})": []}
+        full, warm, select = rows.values()
         for _ in range(options.repeat):
-            marks = [time.perf_counter()]
-            open_corpus(root, refresh="full")
-            marks.append(time.perf_counter())
+            full.append(time_it(lambda: open_corpus(root, refresh="full")))
+            warm.append(time_it(lambda: open_corpus(root)))
             corpus = open_corpus(root)
-            marks.append(time.perf_counter())
-            chosen = corpus.select(split="train", limit=options.limit, seed=0)
-            marks.append(time.perf_counter())
-            for measured, start_s, end_s in zip((full_s, open_s, select_s), marks, marks[1:], strict=False):
-                measured.append(end_s - start_s)
+            select.append(time_it(lambda: corpus.select(split="train", limit=options.limit, seed=0)))  # noqa: B023
         index_mb = sum(path.stat().st_size for path in Path(cache).rglob("*.sqlite")) / 1e6
+        chosen = open_corpus(root).select(split="train", limit=options.limit, seed=0)
     print(f"with the index there ({index_mb:,.0f} MB), median of {options.repeat}")
-    print(f"  open, looking at every file      {statistics.median(full_s):7.3f} s")
-    print(f"  open                             {statistics.median(open_s):7.3f} s")
-    print(f"  select(split=train, limit={options.limit:<5})  {statistics.median(select_s):7.3f} s")
+    for name, costs in rows.items():
+        wall_s, cpu_s = (statistics.median(column) for column in zip(*costs, strict=True))
+        print(f"  {name:28} {wall_s:7.3f} s, computing {cpu_s:7.3f} s")
     print(chosen.describe())
 
 
