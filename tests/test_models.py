@@ -18,6 +18,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from rlvr import generation, models
 from rlvr.base_models import TINY_DIR, base_identity, parameters_in_folder, parameters_in_name
 from rlvr.errors import RlvrError
+from rlvr.synthetic import compact_prompt
 
 PROMPTS = ["squares: 1, 4, 9, 16", "b", "primes: 2, 3, 5, 7, 11, 13, 17, 19, 23"]
 
@@ -186,7 +187,7 @@ def test_tiny_writes_a_function():
     [[answer]] = models.generate(
         policy.model,
         policy.tokenizer,
-        ["a(n) = 2*n + 1.|0: 1,3,5,7,9,11,13,15,17,19"],
+        [compact_prompt("a(n) = 2*n + 1.", 0, [1, 3, 5, 7, 9, 11, 13, 15, 17, 19])],
         max_new_tokens=192,
         batch_size=1,
         seed=0,
@@ -205,7 +206,7 @@ def test_loading_is_quiet(llama: Path, tmp_path: Path):
         "    generate(p.model, p.tokenizer, ['x'], max_new_tokens=3, batch_size=1, seed=0, temperature=temperature)"
     )
     command = [sys.executable, "-W", "default::UserWarning", "-c", code, str(llama), str(tmp_path)]
-    process = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    process = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert (process.returncode, process.stdout, process.stderr) == (0, "", "")
 
 
@@ -291,7 +292,7 @@ def test_hub_without_the_model_and_no_hub_are_one_line():
             ({"HF_HUB_OFFLINE": "1"}, "check the name, the network"),
         ):
             process = subprocess.run(
-                [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **extra}, timeout=120
+                [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **extra}, timeout=300
             )
             assert process.stdout.startswith("nobody/nothing-1M: "), process
             assert expected in process.stdout
