@@ -17,6 +17,7 @@ def private_cache(tmp_path_factory: pytest.TempPathFactory):
     folder = tmp_path_factory.mktemp("cache")
     os.environ["XDG_CACHE_HOME"] = str(folder)
     os.environ["OMP_NUM_THREADS"] = "1"
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""  # the tests assert what happens without a GPU
     return folder
 
 
