@@ -32,7 +32,7 @@ def adapters(tmp_path_factory):
     from rlvr.models import load_policy
 
     folder = tmp_path_factory.mktemp("adapters")
-    for seed, (name, scale) in enumerate({"mild": 0.02, "wild": 0.3}.items()):
+    for seed, (name, scale) in enumerate({"mild": 0.05, "wild": 0.3}.items()):
         model = load_policy(
             "tiny", max_seq_length=512, lora_rank=4, lora_alpha=8, trainable=True, seed=seed, threads=1
         ).model
@@ -197,7 +197,7 @@ def test_the_snapshot_holds_every_key_and_where_it_came_from(greedy, adapters):
 @pytest.mark.slow
 def test_cycles_by_number_equal_checkpoints_and_a_budget_that_does_not_fit(adapters, tmp_path):
     for number in ("001", "002"):
-        shutil.copytree(adapters / "mild", tmp_path / "training/m" / number / "adapter")
+        shutil.copytree(adapters / "wild", tmp_path / "training/m" / number / "adapter")
     done = evaluate(
         tmp_path, "--model", "m", "--adapters", "base", "base", "2", "training/m/001", "-t", 3072, num_tasks=4
     )
@@ -264,13 +264,13 @@ def test_interrupted_it_keeps_whole_lines_and_leaves_no_eval_json(tmp_path):
         start_new_session=True,
     )
     file = tmp_path / "out/completions.jsonl"
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 280
     while not (file.exists() and file.stat().st_size) and time.monotonic() < deadline:
         assert process.poll() is None, process.communicate()
         time.sleep(0.02)
     # Ctrl-C reaches every process of a terminal's group, those that run candidates too.
     os.killpg(process.pid, signal.SIGINT)
-    _, stderr = process.communicate(timeout=60)
+    _, stderr = process.communicate(timeout=120)
     assert process.returncode == 130, stderr
     assert "Interrupted" in stderr and "completions.jsonl" in stderr and "Traceback" not in stderr
     assert not (tmp_path / "out/eval.json").exists() and not (tmp_path / "out/eval.json.tmp").exists()
@@ -306,7 +306,7 @@ def test_an_unknown_key_in_a_config_file_is_named(tmp_path):
     file = tmp_path / "mine.toml"
     file.write_text("sample = 4\n")
     done = subprocess.run(
-        command("--adapters", "base", "--config", file), cwd=tmp_path, capture_output=True, text=True, timeout=60
+        command("--adapters", "base", "--config", file), cwd=tmp_path, capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 2
     assert f"{file}: unknown key 'sample': did you mean 'samples'?" in done.stderr
@@ -319,7 +319,7 @@ def test_a_prompt_without_room_for_an_answer_is_named_by_its_sequence(tmp_path):
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
     )
     assert done.returncode == 2
     assert "leaves no room for an answer within 64" in done.stderr
