@@ -30,7 +30,7 @@ def main(arguments: list[str]) -> None:
     if arguments == ["heavy"]:
         for name in ("numpy", "mpmath", "sympy"):  # their import shall not count as the candidate's time
             importlib.import_module(name)
-    candidate.reseed(seed)
+    candidate.reseed(seed, source)
     os.write(result_fd, b"R\n")
     if sys.platform != "win32":
         signal.setitimer(signal.ITIMER_PROF, cpu_limit_s)

@@ -20,6 +20,7 @@ import builtins
 import io
 import os
 import random
+import re
 import struct
 import sys
 import types
@@ -92,11 +93,11 @@ def silence() -> None:
     sys.stdin = sys.__stdin__ = io.StringIO("")  # type: ignore[assignment, misc]
 
 
-def reseed(seed: int) -> None:
+def reseed(seed: int, source: bytes) -> None:
     """Give this process its own random state: a fork copies the parent's, so two children would agree on it."""
     random.seed(seed)
     numpy_random = sys.modules.get("numpy.random")
-    if numpy_random is not None:
+    if numpy_random is not None and b"rand" in source:  # half a millisecond that others need not pay
         numpy_random.seed(seed & 0xFFFFFFFF)
 
 
@@ -159,7 +160,7 @@ def imported_names(tree: ast.AST) -> bytes:
 
     A use of the name `__import__` counts as a module of that name, a relative import as ".".
     """
-    names = set()
+    names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names.update(alias.name.partition(".")[0] for alias in node.names)
@@ -172,6 +173,30 @@ def imported_names(tree: ast.AST) -> bytes:
     return ",".join(sorted(names)).encode("ascii", "backslashreplace")[:2048] or b"-"
 
 
+_IMPORT_LINE = re.compile(
+    rb"^[ \t]*(?:from[ \t]+([A-Za-z_][\w.]*)[ \t]+import\b|import[ \t]+([A-Za-z_][\w., \t]*))", re.M
+)
+
+
+def plain_imports(source: bytes) -> bytes | None:
+    """Return what `imported_names` would, without the cost of a tree; None where only a tree can tell.
+
+    Exact for ASCII source without line continuations and strings of several lines, when every word `import` stands in
+    a line that begins as an import does: such a line is a statement, or the source does not compile.
+    """
+    if b"import" not in source and source.isascii():
+        return b"-"
+    if not source.isascii() or b"\\" in source or b'"""' in source or b"'''" in source or b"__import__" in source:
+        return None
+    found = _IMPORT_LINE.findall(source)
+    if len(found) != len(re.findall(rb"\bimport\b", source)):
+        return None
+    modules = {
+        name.split()[0] for module, several in found for name in (module or several).split(b",") if name.strip()
+    }
+    return b",".join(sorted({name.partition(b".")[0] for name in modules}))[:2048] or b"-"
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # The run
 # ---------------------------------------------------------------------------------------------------------------------
@@ -180,14 +205,12 @@ def run(source: bytes, calls: list[int], write: Callable[[bytes], object]) -> No
     program = None
     try:
         text = source.decode("utf-8", "surrogatepass")
-        names = b"-"
-        if b"import" in source:  # a keyword has one spelling, so the tree is built only where it can tell something
+        names = plain_imports(source)
+        if names is None:
             tree = ast.parse(text, "<candidate>")
             names = imported_names(tree)
-            program = compile(tree, "<candidate>", "exec", dont_inherit=True)
             del tree
-        else:
-            program = compile(text, "<candidate>", "exec", dont_inherit=True)
+        program = compile(text, "<candidate>", "exec", dont_inherit=True)
     except BaseException as error:
         write(b"S " + describe(error)[1:] + b"\n")
         return

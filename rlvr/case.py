@@ -50,7 +50,7 @@ class Case:
         self._digest = hashlib.blake2b(source + b"\0" + inputs, digest_size=8).hexdigest()
 
     def wall_limit_s(self) -> float:
-        """Backstop for one process. Generous where the candidate has no call to wait with: only the machine is slow."""
+        """Backstop for one process. Generous where a candidate has no call to wait with."""
         return 4 * self.cpu_limit_s + 1 if self.can_wait else 60 * self.cpu_limit_s + 30
 
     def message(self, number: int) -> bytes:

@@ -246,13 +246,13 @@ class Sandbox:
     def _provide(self, pool: Pool, case: Case, missing: str) -> bool:
         """React to a module that was not preloaded: another tier, or fresh workers that have it. True: try again."""
         root = missing.partition(".")[0]
-        if root in HEAVY_PACKAGES and case.tier == "light":
+        wanted = root in HEAVY_PACKAGES or (root in sys.stdlib_module_names and root not in UNWANTED_MODULES)
+        if wanted and case.tier == "light":
             case.tier = "heavy"
             return True
         extra = pool.extra_modules[case.tier]
         if missing in extra:
             return case.passes < MAX_EXTRA_MODULES  # asked for by another case while this one ran without it
-        wanted = root in HEAVY_PACKAGES or (root in sys.stdlib_module_names and root not in UNWANTED_MODULES)
         if not wanted or len(extra) >= MAX_EXTRA_MODULES or not module_exists(missing):
             return False
         log.info("module %s was not preloaded in the %s workers: fresh ones will have it", missing, case.tier)

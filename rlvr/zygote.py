@@ -22,7 +22,6 @@ import signal
 import socket
 import struct
 import sys
-import traceback
 
 from rlvr import candidate, isolation
 
@@ -31,14 +30,17 @@ CONTROL_FD = 4
 HUGE_PAGE_BYTES = 2**21
 MADV_HUGEPAGE, MADV_COLLAPSE = 14, 25
 
-# What candidates may import, or what numpy and sympy import on first use: with files denied, a module that is not here
-# is missing. The grader answers a missing one by starting fresh zygotes with it, so this list is about speed.
+# With files denied, a module that is not preloaded is missing. What is missing in the light tier is looked for in the
+# heavy one; what is missing there, fresh heavy zygotes get. So these lists are about speed: a fork costs in proportion
+# to what is loaded, and the few modules of the light tier serve nearly every program.
 LIGHT_MODULES = """
-    math cmath fractions decimal numbers itertools functools operator statistics collections collections.abc heapq
-    bisect string re typing dataclasses enum abc contextlib copy types textwrap array struct random time datetime
-    calendar hashlib json warnings weakref inspect pprint traceback linecache tokenize keyword unicodedata zlib base64 secrets
-    queue threading reprlib ast dis __future__ importlib importlib.util graphlib builtins codecs io os sys gc atexit
-    signal
+    math cmath fractions decimal numbers itertools functools operator statistics random collections collections.abc
+    heapq bisect string re typing copy enum abc types time contextlib __future__ builtins io os sys gc
+"""
+WIDE_MODULES = """
+    dataclasses textwrap array struct datetime calendar hashlib json warnings weakref inspect pprint traceback
+    linecache tokenize keyword unicodedata zlib base64 secrets queue threading reprlib ast dis importlib importlib.util
+    graphlib codecs atexit signal mmap
 """
 HEAVY_MODULES = """
     numpy numpy.linalg numpy.fft numpy.random numpy.polynomial numpy.polynomial.polynomial numpy.lib numpy.ma
@@ -129,7 +131,7 @@ def prepare(tier: str, extra_modules: list[str]) -> None:
     for name in LIGHT_MODULES.split():
         importlib.import_module(name)
     if tier == "heavy":
-        for name in HEAVY_MODULES.split():
+        for name in (WIDE_MODULES + HEAVY_MODULES).split():
             importlib.import_module(name)
     for name in extra_modules:
         with contextlib.suppress(Exception):
@@ -137,6 +139,7 @@ def prepare(tier: str, extra_modules: list[str]) -> None:
     warm_up(tier)
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000, 20, 100)  # a first collection costs a heavy fork 3 ms; most programs need none
 
 
 def use_huge_pages() -> None:
@@ -238,7 +241,7 @@ class Forker:
             seconds = int(cpu_limit_s) + 2
             resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
             resource.setrlimit(resource.RLIMIT_NOFILE, (isolation.RESULT_FD + 1, isolation.RESULT_FD + 1))
-            candidate.reseed(seed)
+            candidate.reseed(seed, source)
             signal.setitimer(signal.ITIMER_PROF, cpu_limit_s)
             if self.filter is not None:
                 self.filter.install()
@@ -268,6 +271,8 @@ def zygote(
         names = " ".join(sorted(sys.modules))
         control.send(f"ready {' '.join(sorted(layers))}\n{names}".encode("ascii", "replace")[: candidate.MESSAGE_CAP])
     except BaseException:
+        import traceback
+
         control.send(b"failed " + traceback.format_exc()[-2000:].encode("utf-8", "replace"))
         return
     with contextlib.suppress(ConnectionError):

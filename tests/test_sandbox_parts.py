@@ -3,12 +3,13 @@
 Run: python -m pytest tests/test_sandbox_parts.py
 """
 
+import ast
 import struct
 
 import pytest
 
 from rlvr import isolation, programs
-from rlvr.candidate import encode, pack_job, unpack_limits, unpack_program
+from rlvr.candidate import encode, imported_names, pack_job, plain_imports, unpack_limits, unpack_program
 from rlvr.case import call_order
 from rlvr.programs import extract_code, is_plainly_deterministic
 from rlvr.verdicts import Outcome, collect, judge, matches, read_lines
@@ -73,6 +74,34 @@ def test_extract_code_reads_a_limited_part_in_reasonable_steps():
 )
 def test_is_plainly_deterministic(code, plain):
     assert is_plainly_deterministic(code) is plain
+
+
+@pytest.mark.parametrize(
+    ("source", "exact"),
+    [
+        ("def a(n): return n", True),
+        (
+            "import math\nfrom sympy.ntheory import prime as p, factorint\ndef a(n):\n    import os.path as q, sys\n",
+            True,
+        ),
+        ("import math # import os\n", False),
+        ("import math; import os\n", False),
+        ("if 1: import os\n", False),
+        ("x = 'import'\n", False),
+        ("x = '''\nimport os\n'''\n", False),
+        ("x = '\\\nimport os'\n", False),
+        ("def a(n): return __import__('os')\n", False),
+        ("def a(n): return __ｉｍｐｏｒｔ__('os')\n", False),
+        ("from . import x\n", False),
+        ("important = 1\nimport  numpy  as  np\n", True),
+        ("from math import (\n    sqrt,\n    comb,\n)\n", True),
+    ],
+)
+def test_imports_by_line_agree_with_the_tree(source, exact):
+    found = plain_imports(source.encode())
+    assert (found is not None) is exact
+    if exact:
+        assert found == imported_names(ast.parse(source))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
