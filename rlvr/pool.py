@@ -19,6 +19,7 @@ from rlvr.worker import SELF_TEST_CODE, SELF_TEST_NAMES, START_TIMEOUT_S, Zygote
 
 HARD_GRACE_S = 10.0
 MAX_FAILED_STARTS = 3
+MAX_WORKERS = 16  # unless asked for more: a heavy zygote takes about 90 MB
 IDLE = float("inf")
 
 
@@ -40,14 +41,13 @@ class Pool:
 
     def __init__(self, num_workers: int | None, memory_mib: int, without: frozenset[str]):
         cores = sorted(os.sched_getaffinity(0))
+        num_workers = num_workers or min(len(cores), MAX_WORKERS)
         self.memory_mib = memory_mib
         self.without = without
         self.level = ""
         self.extra_modules: dict[str, list[str]] = {"light": [], "heavy": []}
         self.live: list[Zygote] = []
-        self.slots = [
-            Slot(cores[number % len(cores)] if len(cores) > 1 else -1) for number in range(num_workers or len(cores))
-        ]
+        self.slots = [Slot(cores[number % len(cores)] if len(cores) > 1 else -1) for number in range(num_workers)]
         self._pid = os.getpid()
         self._number = 0
         self._num_failed_starts = 0
