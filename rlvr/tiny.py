@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 from rlvr.base_models import TINY_DIR
 from rlvr.errors import RlvrError
@@ -81,7 +82,7 @@ def make_tokenizer(seed: int, n_pairs: int = TOKENIZER_PAIRS, vocab_size: int = 
     tokenizer.train_from_iterator(texts, trainer)
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, bos_token=BOS, eos_token=EOS, pad_token=PAD, padding_side="left",
-        chat_template=CHAT_TEMPLATE, clean_up_tokenization_spaces=False,
+        chat_template=CHAT_TEMPLATE, clean_up_tokenization_spaces=False, prompt_style="compact",
     )  # fmt: skip
 
 
@@ -147,7 +148,7 @@ def plain_attention(module, query, key, value, attention_mask, scaling, **kwargs
     return (weights @ value).transpose(1, 2).contiguous(), None
 
 
-def new_model(tokenizer, seed: int, sizes: dict[str, int]):
+def new_model(tokenizer, seed: int, sizes: dict[str, Any]):
     """A freshly initialised Llama with tied embeddings, float32."""
     import torch
     from transformers import AttentionInterface, LlamaConfig, LlamaForCausalLM
@@ -155,10 +156,10 @@ def new_model(tokenizer, seed: int, sizes: dict[str, int]):
     AttentionInterface.register("plain_attention", plain_attention)
     torch.manual_seed(seed)
     config = LlamaConfig(
-        vocab_size=len(tokenizer), tie_word_embeddings=True, attn_implementation="plain_attention",
-        bos_token_id=tokenizer.bos_token_id, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id,
-        **sizes,
+        vocab_size=len(tokenizer), tie_word_embeddings=True, bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id, **sizes,
     )  # fmt: skip
+    config._attn_implementation = "plain_attention"
     return LlamaForCausalLM(config)
 
 
@@ -185,8 +186,6 @@ def train(
     import torch
     import torch.distributed as dist
 
-    torch.set_num_threads(1)
-    torch.use_deterministic_algorithms(True)
     if workers > 1:
         dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=workers)
     model = new_model(tokenizer, seed, sizes)
@@ -201,7 +200,6 @@ def train(
             opt.load_state_dict(saved)
         step, chunk = state["step"], state["chunk"]
     began, loss_sum, loss_n, tokens = time.monotonic(), 0.0, 0, 0
-    log = open(out / "log.jsonl", "a") if rank == 0 else None  # noqa: SIM115
     model.train()
     for at_chunk, ids, mask in batches(tokenizer, seed, chunk, rank, workers, batch):
         if at_chunk != chunk:
@@ -223,13 +221,14 @@ def train(
         loss = torch.nn.functional.cross_entropy(logits.float(), ids[:, 1:][mask[:, 1:]])
         loss.backward()
         if workers > 1:
-            flat = torch.cat([p.grad.reshape(-1) for p in parameters])
+            gradients = [p.grad for p in parameters if p.grad is not None]
+            flat = torch.cat([gradient.reshape(-1) for gradient in gradients])
             dist.all_reduce(flat)
             flat /= workers
             at = 0
-            for p in parameters:
-                p.grad.copy_(flat[at : at + p.numel()].view_as(p))
-                at += p.numel()
+            for gradient in gradients:
+                gradient.copy_(flat[at : at + gradient.numel()].view_as(gradient))
+                at += gradient.numel()
         torch.nn.utils.clip_grad_norm_(parameters, 1.0)
         for opt in opts:
             for group in opt.param_groups:
@@ -238,13 +237,13 @@ def train(
             opt.zero_grad()
         step += 1
         loss_sum, loss_n, tokens = loss_sum + loss.item(), loss_n + 1, tokens + ids.numel() * workers
-        if log and (step % 20 == 0 or step == steps):
+        if rank == 0 and (step % 20 == 0 or step == steps):
             elapsed = time.monotonic() - began
             loss_mean = round(loss_sum / loss_n, 4)
             line = {"step": step, "pairs": step * batch, "loss": loss_mean, "seconds": round(elapsed, 1),
                     "tokens_per_s": round(tokens / elapsed), "lr": learning_rate(step - 1, steps)}  # fmt: skip
-            log.write(json.dumps(line) + "\n")
-            log.flush()
+            with open(out / "log.jsonl", "a") as log:
+                log.write(json.dumps(line) + "\n")
             loss_sum = loss_n = 0
     if workers > 1:
         dist.destroy_process_group()
@@ -258,7 +257,7 @@ def save(model, tokenizer, out: Path) -> None:
 
     config = model.config
     config._attn_implementation = "sdpa"
-    stored = LlamaForCausalLM(config).to(torch.bfloat16)
+    stored = LlamaForCausalLM(config).bfloat16()
     stored.load_state_dict(model.state_dict())
     stored.save_pretrained(out)
     path = out / "config.json"
@@ -270,6 +269,10 @@ def save(model, tokenizer, out: Path) -> None:
 
 def worker(rank: int, args: argparse.Namespace, store: str) -> None:
     """One process of `make`; worker 0 saves."""
+    import torch
+
+    torch.set_num_threads(1)
+    torch.use_deterministic_algorithms(True)
     tokenizer = make_tokenizer(args.seed, args.tokenizer_pairs)
     sizes = MODEL | ({"num_hidden_layers": args.layers} if args.layers else {})
     model = train(
@@ -282,6 +285,7 @@ def worker(rank: int, args: argparse.Namespace, store: str) -> None:
 
 def make(args: argparse.Namespace) -> None:
     """Trains the model with `args.workers` processes and saves it to `args.out`."""
+    import torch
     import torch.multiprocessing as mp
 
     if args.batch % args.workers:
@@ -292,7 +296,12 @@ def make(args: argparse.Namespace) -> None:
     if args.resume and not (args.work / "checkpoint.pt").exists():
         raise RlvrError(f"{args.work}/checkpoint.pt: not there, so there is nothing to resume; leave out --resume")
     if args.workers == 1:
-        worker(0, args, "")
+        threads, deterministic = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+        try:
+            worker(0, args, "")
+        finally:
+            torch.set_num_threads(threads)
+            torch.use_deterministic_algorithms(deterministic)
         return
     with tempfile.TemporaryDirectory() as folder:
         mp.spawn(worker, (args, f"{folder}/store"), nprocs=args.workers)
@@ -380,7 +389,7 @@ def score(args: argparse.Namespace) -> None:
 
 
 def arguments(argv: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m rlvr.tiny", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m rlvr.tiny", description=(__doc__ or "").partition("\n")[0])
     commands = parser.add_subparsers(required=True)
     sub = commands.add_parser("make", help="rebuild the model from a seed")
     sub.add_argument("--out", type=Path, default=TINY_DIR, help="folder for the model")
