@@ -315,7 +315,7 @@ def test_an_unknown_key_in_a_config_file_is_named(tmp_path):
 @pytest.mark.slow
 def test_a_prompt_without_room_for_an_answer_is_named_by_its_sequence(tmp_path):
     done = subprocess.run(
-        command("--adapters", "base", "--max-seq-length", 64, "-n", 3),
+        command("--adapters", "base", "--max-seq-length", 64, "--prompt-style", "full", "-n", 3),
         cwd=tmp_path,
         capture_output=True,
         text=True,
