@@ -34,7 +34,9 @@ def test_thousands_of_programs_leave_nothing_behind():
     ]
     others = set(children())
     with Sandbox() as sandbox:
-        sandbox.run([job(kind.format("warm"), lambda n: n) for kind in kinds])
+        assert sandbox._pool is not None
+        while not sandbox._pool.live or {zygote.state for zygote in sandbox._pool.live} != {"ready"}:
+            sandbox.run([job(kind.format(time.monotonic_ns()), lambda n: n) for kind in kinds])
         before = set(os.listdir("/proc/self/fd")), set(children())
         workers = {pid for guard in before[1] - others for pid in (guard, *descendants(guard))}
         worker_fds = {pid: len(os.listdir(f"/proc/{pid}/fd")) for pid in workers}
