@@ -252,7 +252,6 @@ def train(
 
 def save(model, tokenizer, out: Path) -> None:
     """Writes the model as bfloat16 (half the size) with a configuration that loads it as float32."""
-    import torch
     from transformers import LlamaForCausalLM
 
     config = model.config
