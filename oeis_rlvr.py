@@ -2,7 +2,7 @@
 
 Use it with TRL directly (`GRPOTrainer(reward_funcs=REWARD_FUNCS, train_dataset=build_dataset(), ...)`), through the
 project's trainer and evaluator (`environment = "oeis"`), or look at a few tasks: `python oeis_rlvr.py --limit 3`.
-It decides what an answer is worth; running it safely is `rlvr/sandbox.py`, reading sequences `rlvr/corpus.py`.
+It decides what an answer is worth; running it safely is `rlvr/sandbox/`, reading sequences `rlvr/corpus.py`.
 
 The rewards, each with weight 1; a solved task totals 1.0 and the worst answer -1.0:
 
@@ -26,11 +26,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from oeis_parser import decimal_to_int, int_to_decimal
 from rlvr import corpus, synthetic
-from rlvr.config import EXCLUDED_KEYWORDS, RunConfig
+from rlvr.config import EXCLUDED_KEYWORDS, REQUIRED_KEYWORDS, RunConfig
 from rlvr.environment import RewardFunc
 from rlvr.errors import RlvrError
 from rlvr.records import Check, Grade, Reward
-from rlvr.sandbox import Job, Result, Sandbox, extract_code
+from rlvr.sandbox.grader import Job, Result, Sandbox, extract_code
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -117,7 +117,7 @@ def build_tasks(
 
 
 def select_tasks(
-    require_keywords: Sequence[str] = ("easy", "nonn"),
+    require_keywords: Sequence[str] = REQUIRED_KEYWORDS,
     exclude_keywords: Sequence[str] = EXCLUDED_KEYWORDS,
     min_terms: int = 20,
     n_show: int = 10,

@@ -84,7 +84,7 @@ def sample(method: str, tier: str, workers: int, seconds: float) -> dict:
     """Measure one method in this process, which the caller has started for it and pinned to `workers` cores."""
     code, expected = (LIGHT, SQUARES) if tier == "light" else (HEAVY, PRIMES)
     if method == "sandbox":
-        from rlvr.sandbox import Job, Sandbox
+        from rlvr.sandbox.grader import Job, Sandbox
 
         with Sandbox(workers=workers) as sandbox:
 
@@ -96,7 +96,7 @@ def sample(method: str, tier: str, workers: int, seconds: float) -> dict:
             return repeat(work, seconds)
     if method == "bare fork floor":
         os.register_at_fork = lambda **hooks: None  # as in a zygote
-        from rlvr import zygote
+        from rlvr.sandbox import zygote
 
         stdout = sys.stdout
         zygote.prepare(tier, [])  # silences the standard streams
@@ -131,7 +131,7 @@ def sample(method: str, tier: str, workers: int, seconds: float) -> dict:
 
 def sample_mixed(seconds: float) -> dict:
     """64 different completions on all cores, six of them endless loops, a quarter with sympy or numpy."""
-    from rlvr.sandbox import Job, Sandbox
+    from rlvr.sandbox.grader import Job, Sandbox
 
     def batch(salt: int) -> list[Job]:
         kinds = [

@@ -22,11 +22,14 @@ from rlvr.errors import RlvrError
 
 LOSS_TYPES = ("grpo", "dr_grpo", "dapo", "bnpo", "cispo", "sapo", "luspo", "vespo")
 
-EXCLUDED_KEYWORDS = (
-    *("dead", "dupe", "allocated", "recycled", "base", "cons", "cofr", "frac", "word", "tabl", "tabf"),
-    *("fini", "full", "more", "hard", "obsc", "unkn", "uned", "probation"),
+REQUIRED_KEYWORDS = ("easy", "nonn")
+EXCLUDED_KEYWORDS = (  # in this order: an entry that has several is counted under the first
+    *("dead", "dupe", "allocated", "recycled"),  # not a sequence, or not a living one
+    *("base", "word"),  # about the writing of numbers
+    *("cons", "cofr", "frac", "tabl", "tabf"),  # the index into the terms is not the n of a(n)
+    *("fini", "full", "more", "hard"),  # no further terms to be judged by
+    *("obsc", "unkn", "uned", "probation"),  # unclear what it is
 )
-"""OEIS keywords that make a(n) meaningless, unfinished or dependent on more than n."""
 
 
 def key(
@@ -57,7 +60,7 @@ class RunConfig:
     )
     max_seq_length: int = key(4096, "tokens of prompt and completion together", low=64, high=1_048_576, frozen=True)
     corpus_dir: str = key("", "folder of the OEIS .seq files; empty: oeisdata/, else the bundled sample")
-    require_keywords: tuple[str, ...] = key(("easy", "nonn"), "OEIS keywords that a sequence must have")
+    require_keywords: tuple[str, ...] = key(REQUIRED_KEYWORDS, "OEIS keywords that a sequence must have")
     exclude_keywords: tuple[str, ...] = key(EXCLUDED_KEYWORDS, "OEIS keywords that drop a sequence")
     min_terms: int = key(20, "drop sequences with fewer terms", low=2, high=10_000)
     n_show: int = key(10, "terms shown in the prompt", low=1, high=1_000)

@@ -28,23 +28,16 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from oeis_parser import decimal_to_int
+from rlvr.config import EXCLUDED_KEYWORDS, REQUIRED_KEYWORDS
 from rlvr.corpus_index import Refresh, delete_index, list_folders, open_index, read_about
 from rlvr.corpus_reader import FLEETING_KEYWORDS
 from rlvr.errors import RlvrError
 
-DEFAULT_REQUIRED = ("easy", "nonn")
-DEFAULT_EXCLUDED = (  # in this order: an entry that has several is counted under the first
-    *("dead", "dupe", "allocated", "recycled"),  # not a sequence, or not a living one
-    *("base", "word"),  # about the writing of numbers
-    *("cons", "cofr", "frac", "tabl", "tabf"),  # the index into the terms is not the n of a(n)
-    *("fini", "full", "more", "hard"),  # no further terms to be judged by
-    *("obsc", "unkn", "uned", "probation"),  # unclear what it is
-)
 _OTHER_KEYWORDS = (
     *("allocating", "bref", "core", "dumb", "eigen", "hear"),
     *("less", "look", "mult", "nice", "sign", "walk"),
 )
-KNOWN_KEYWORDS = frozenset((*DEFAULT_REQUIRED, *DEFAULT_EXCLUDED, *_OTHER_KEYWORDS))
+KNOWN_KEYWORDS = frozenset((*REQUIRED_KEYWORDS, *EXCLUDED_KEYWORDS, *_OTHER_KEYWORDS))
 EVAL_SHARE = 0.2
 CORPUS_DIR = Path("oeisdata")
 SAMPLE_DIR = Path(__file__).parent / "assets" / "sample"
@@ -164,8 +157,8 @@ class Corpus:
     def select(
         self,
         *,
-        require: Sequence[str] = DEFAULT_REQUIRED,
-        exclude: Sequence[str] = DEFAULT_EXCLUDED,
+        require: Sequence[str] = REQUIRED_KEYWORDS,
+        exclude: Sequence[str] = EXCLUDED_KEYWORDS,
         min_terms: int = 20,
         split: Split | None = None,
         limit: int | None = None,

@@ -2,7 +2,7 @@
 
     python -m rlvr.demo [--seed 0] [--steps N]      (or: make demo)
 
-Runs the same programs that a user runs, with the tiny model and the bundled sample, and prints each command. All that it
+Runs the same programs that a user runs, with the tiny model and the bundled sample, and prints each command. What it
 makes lies in `training/demo/001/`, which it empties first.
 """
 

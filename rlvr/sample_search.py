@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from oeis_parser import ParseError, decimal_to_int, scan
 from rlvr import sample_counting, sample_families, sample_numbers, sample_prelude
-from rlvr.corpus import DEFAULT_EXCLUDED, DEFAULT_REQUIRED
+from rlvr.config import EXCLUDED_KEYWORDS, REQUIRED_KEYWORDS
 from rlvr.errors import RlvrError
 from rlvr.sample import MATH_NAMES, MIN_TERMS, Rule, sample_terms
 from rlvr.sample_families import Group
@@ -86,7 +86,9 @@ def read_entry(data: bytes, source: str = "<text>") -> RealEntry | None:
 def passes_default_filter(entry: RealEntry) -> bool:
     """True if a corpus would keep the entry under its default settings."""
     words = set(entry.keywords.split(","))
-    return words.issuperset(DEFAULT_REQUIRED) and words.isdisjoint(DEFAULT_EXCLUDED) and len(entry.terms) >= MIN_TERMS
+    return (
+        words.issuperset(REQUIRED_KEYWORDS) and words.isdisjoint(EXCLUDED_KEYWORDS) and len(entry.terms) >= MIN_TERMS
+    )
 
 
 def read_corpus(folder: Path) -> list[RealEntry]:

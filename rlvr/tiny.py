@@ -350,7 +350,7 @@ def score(args: argparse.Namespace) -> None:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     from rlvr.corpus import open_corpus
-    from rlvr.sandbox import Job, Sandbox, extract_code
+    from rlvr.sandbox.grader import Job, Sandbox, extract_code
 
     torch.set_num_threads(args.threads)
     corpus = open_corpus(args.corpus)

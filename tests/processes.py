@@ -5,7 +5,7 @@ import textwrap
 import time
 from pathlib import Path
 
-from rlvr.sandbox import Job
+from rlvr.sandbox.grader import Job
 
 PRIMES = tuple(p for p in range(2, 200) if all(p % d for d in range(2, p)))[:30]
 NS = tuple(range(30))

@@ -20,7 +20,8 @@ import pytest
 from oeis_parser import parse_file, scan
 from rlvr import corpus as corpus_module
 from rlvr import corpus_index
-from rlvr.corpus import DEFAULT_EXCLUDED, Corpus, open_corpus, split_of
+from rlvr.config import EXCLUDED_KEYWORDS
+from rlvr.corpus import Corpus, open_corpus, split_of
 from rlvr.errors import RlvrError
 
 REPO = Path(__file__).resolve().parent.parent
@@ -186,7 +187,7 @@ def test_every_reason_is_counted_once_and_in_order(tmp_path: Path):
     assert chosen.num_total == 12 == len(chosen.entries) + sum(chosen.dropped.values())
     assert chosen.describe().split("\n")[:3] == ["12 sequences", " 4 chosen", " 1 keyword dead"]
     # each can be let in again
-    without_base = [word for word in DEFAULT_EXCLUDED if word != "base"]
+    without_base = [word for word in EXCLUDED_KEYWORDS if word != "base"]
     assert "A000002" in anums(corpus.select(exclude=[word for word in without_base if word != "dead"]).entries)
     assert "A000003" in anums(corpus.select(exclude=without_base, require=()).entries)
     assert "A000004" in anums(corpus.select(require=["easy"]).entries)
@@ -656,7 +657,7 @@ def test_the_real_corpus_against_a_plain_reading_of_it():
     for path in paths:
         row = scan(path.read_bytes())
         words = set(row.keywords.split(","))
-        unwanted = [word for word in DEFAULT_EXCLUDED if word in words]
+        unwanted = [word for word in EXCLUDED_KEYWORDS if word in words]
         missing = [word for word in ("easy", "nonn") if word not in words]
         if unwanted:
             reasons[f"keyword {unwanted[0]}"] += 1

@@ -10,8 +10,8 @@ HEAVY = {"torch", "transformers", "trl", "peft", "datasets", "unsloth", "acceler
 PROGRAMS = {"oeis_parser", "oeis_rlvr", "gemma4_oeis_rlvr", "eval_oeis"}
 LIGHT = [
     *("oeis_parser", "oeis_rlvr", "gemma4_oeis_rlvr", "eval_oeis", "rlvr.config", "rlvr.records", "rlvr.cycles"),
-    *("rlvr.curriculum", "rlvr.environment", "rlvr.corpus", "rlvr.sample", "rlvr.sandbox", "rlvr.statistics"),
-    *("rlvr.provenance", "rlvr.synthetic", "rlvr.demo"),
+    *("rlvr.curriculum", "rlvr.environment", "rlvr.corpus", "rlvr.sample", "rlvr.sandbox.grader", "rlvr.statistics"),
+    *("rlvr.provenance", "rlvr.synthetic", "rlvr.demo", "rlvr.comparison", "rlvr.corpus_index", "rlvr.corpus_reader"),
 ]
 
 
@@ -34,7 +34,7 @@ def test_the_parser_is_a_leaf(root):
 
 
 @pytest.mark.parametrize(
-    "module", ["rlvr.corpus", "rlvr.sandbox", "rlvr.environment", "rlvr.curriculum", "rlvr.statistics"]
+    "module", ["rlvr.corpus", "rlvr.sandbox.grader", "rlvr.environment", "rlvr.curriculum", "rlvr.statistics"]
 )
 def test_shared_modules_import_no_program(module, root):
     allowed = {"oeis_parser"} if module == "rlvr.corpus" else set()

@@ -33,8 +33,8 @@ from rlvr.sample_search import (
     read_corpus,
     read_entry,
 )
-from rlvr.sandbox import Sandbox
-from rlvr.verdicts import Job
+from rlvr.sandbox.grader import Sandbox
+from rlvr.sandbox.verdicts import Job
 
 ROOT = Path(__file__).parent.parent
 BY_ANUM = {rule.anum: rule for rule in RULES}

@@ -12,7 +12,7 @@ import pytest
 from processes import NS, PRIMES, children, job
 
 from rlvr.errors import RlvrError
-from rlvr.sandbox import Job, Sandbox
+from rlvr.sandbox.grader import Job, Sandbox
 
 pytestmark = pytest.mark.skipif(
     platform.system() != "Linux" or platform.machine() not in ("x86_64", "aarch64"), reason="isolation needs Linux"

@@ -1,4 +1,4 @@
-"""The sandbox and hostile programs (rlvr/attacks.py), as root and as an ordinary user, with all layers and with fewer.
+"""The sandbox and hostile programs (rlvr/sandbox/attacks.py), as root and as another user, with all layers and fewer.
 
 Run: python -m pytest tests/test_sandbox_attacks.py
 """
@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 from processes import NS, PRIMES, children, job
 
-from rlvr.attacks import ATTACKS, source
-from rlvr.case import Case
-from rlvr.sandbox import Job, Sandbox
-from rlvr.verdicts import VERDICTS
+from rlvr.sandbox.attacks import ATTACKS, source
+from rlvr.sandbox.case import Case
+from rlvr.sandbox.grader import Job, Sandbox
+from rlvr.sandbox.verdicts import VERDICTS
 
 ROOT = Path(__file__).resolve().parent.parent
 pytestmark = pytest.mark.skipif(
@@ -205,7 +205,7 @@ def test_the_expected_terms_are_not_sent():
 def test_a_worker_holds_no_project_module_but_its_own(sandbox):
     code = """
     import sys
-    KNOWN = {"rlvr", "rlvr.candidate", "rlvr.isolation", "rlvr.zygote"}
+    KNOWN = {"rlvr", "rlvr.sandbox", "rlvr.sandbox.candidate", "rlvr.sandbox.isolation", "rlvr.sandbox.zygote"}
     NAMES = [m for m in sys.modules if m.partition(".")[0] in ("rlvr", "oeis_rlvr", "torch", "pytest", "site")]
     def a(n): return len(set(NAMES) - KNOWN)
     """

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from processes import alive, children, cpu_ticks, descendants, job, wait_until
 
-from rlvr.sandbox import Sandbox
+from rlvr.sandbox.grader import Sandbox
 
 ROOT = Path(__file__).resolve().parent.parent
 pytestmark = pytest.mark.skipif(
@@ -147,7 +147,7 @@ SCRIPT = """
 import os, sys, time
 sys.path[:0] = [{root!r}]
 {setup}
-from rlvr.sandbox import Job, Sandbox
+from rlvr.sandbox.grader import Job, Sandbox
 sandbox = Sandbox(first_pass_s=60.0)
 print(sandbox.run([Job("def a(n): return n", (1, 2), (1, 2))])[0].verdict, flush=True)
 {then}

@@ -8,11 +8,11 @@ import struct
 
 import pytest
 
-from rlvr import isolation, programs
-from rlvr.candidate import encode, imported_names, pack_job, plain_imports, unpack_limits, unpack_program
-from rlvr.case import call_order
-from rlvr.programs import extract_code, is_plainly_deterministic
-from rlvr.verdicts import Outcome, collect, judge, matches, read_lines
+from rlvr.sandbox import isolation, programs
+from rlvr.sandbox.candidate import encode, imported_names, pack_job, plain_imports, unpack_limits, unpack_program
+from rlvr.sandbox.case import call_order
+from rlvr.sandbox.programs import extract_code, is_plainly_deterministic
+from rlvr.sandbox.verdicts import Outcome, collect, judge, matches, read_lines
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """What the grader makes of a candidate's output: jobs, values, verdicts. Pure functions; nothing is evaluated.
 
-Not run by hand. The lines themselves are written, and described, in `rlvr/candidate.py`.
+Not run by hand. The lines themselves are written, and described, in `candidate.py`.
 """
 
 import re
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from rlvr.candidate import EXIT_BROKEN, EXIT_FLOOD, EXIT_MEMORY
+from rlvr.sandbox.candidate import EXIT_BROKEN, EXIT_FLOOD, EXIT_MEMORY
 
 VERDICTS = (
     "ok",  # every term as expected, and (unless the source cannot reach chance or a clock) a second process agreed
@@ -103,7 +103,7 @@ _ANSWER = re.compile(rb"([0-9]{1,6}) (?:([ij])(-?[0-9a-f]+)|([bfoemq])([ -~]{0,1
 
 
 def read_lines(output: bytes, num_calls: int) -> Reading:
-    """Read what a process wrote, by the grammar of rlvr/candidate.py, up to the first line that does not belong there.
+    """Read what a process wrote, by the grammar of candidate.py, up to the first line that does not belong there.
 
     Only the first line tells facts about the source, and it was written before the candidate's code ran. What follows
     may be forged, which gains nothing: it says no more than returned values would.

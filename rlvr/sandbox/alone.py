@@ -1,6 +1,6 @@
 """One candidate in a fresh interpreter, where no isolation can be had (macOS, Windows).
 
-Started by run_alone in `rlvr/worker.py`, only when the user asked for `unsafe_no_isolation`. It keeps answers apart
+Started by run_alone in `worker.py`, only when the user asked for `unsafe_no_isolation`. It keeps answers apart
 and nobody safe.
 """
 
@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 
-from rlvr import candidate
+from rlvr.sandbox import candidate
 
 
 def main(arguments: list[str]) -> None:

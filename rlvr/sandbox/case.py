@@ -1,15 +1,15 @@
 """One distinct job on its way through the sandbox: its phase, its limits, the order of its calls.
 
-Not run by hand. `rlvr/sandbox.py` decides what comes next; `rlvr/pool.py` and `rlvr/worker.py` carry it out.
+Not run by hand. `grader.py` decides what comes next; `pool.py` and `worker.py` carry it out.
 """
 
 import hashlib
 import random
 from collections.abc import Sequence
 
-from rlvr.candidate import pack_job
-from rlvr.programs import needs_heavy_tier
-from rlvr.verdicts import Job, Result
+from rlvr.sandbox.candidate import pack_job
+from rlvr.sandbox.programs import needs_heavy_tier
+from rlvr.sandbox.verdicts import Job, Result
 
 NUM_REPEATS = 3
 

@@ -1,12 +1,12 @@
 """The process that forks candidates: imports and warms up what they may use, locks itself in, then forks once a job.
 
-Started by `rlvr/worker.py` with a clean environment, never by hand. It holds no expected term, no data and no project
-module but `rlvr.candidate` and `rlvr.isolation`. Two processes: a guard, which ends everything when the grader ends,
+Started by `worker.py` with a clean environment, never by hand. It holds no expected term, no data and no project
+module but `candidate` and `isolation`. Two processes: a guard, which ends everything when the grader ends,
 and the zygote proper, process 1 of its namespaces where there are any.
 
 Messages on the control socket, which keeps them apart (SEQPACKET):
     zygote -> grader   b"ready LAYERS\\n" and a space list of the loaded modules, or b"failed TEXT"
-    grader -> zygote   one job (rlvr/candidate.py)
+    grader -> zygote   one job (candidate.py)
     zygote -> grader   OUTCOME header and the candidate's lines as they came
 """
 
@@ -23,7 +23,7 @@ import socket
 import struct
 import sys
 
-from rlvr import candidate, isolation
+from rlvr.sandbox import candidate, isolation
 
 OUTCOME = struct.Struct("=Iiid")  # number, wait status, 1 when the wall limit was hit, CPU seconds
 CONTROL_FD = 4

@@ -1,6 +1,6 @@
 """What happens inside the candidate's process: compile, exec, call a(n), write one typed line a term.
 
-Called by `rlvr/zygote.py` after the fork, and by `rlvr/alone.py` where there is no isolation. Standard library only.
+Called by `zygote.py` after the fork, and by `alone.py` where there is no isolation. Standard library only.
 It is no boundary: a candidate can change everything here, so the grader believes no more of the lines than it would
 believe of returned values. The exception is the first line, which is written before the candidate's code runs.
 

@@ -19,11 +19,11 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from rlvr.case import Case
 from rlvr.errors import RlvrError
-from rlvr.pool import DoesNotHold, Pool, end_all
-from rlvr.programs import extract_code, is_plainly_deterministic
-from rlvr.verdicts import (
+from rlvr.sandbox.case import Case
+from rlvr.sandbox.pool import DoesNotHold, Pool, end_all
+from rlvr.sandbox.programs import extract_code, is_plainly_deterministic
+from rlvr.sandbox.verdicts import (
     MISSING,
     Job,
     Outcome,
@@ -36,7 +36,14 @@ from rlvr.verdicts import (
     missing_module,
     read_lines,
 )
-from rlvr.worker import HEAVY_PACKAGES, MAX_SOURCE_BYTES, SELF_TEST_NAMES, can_isolate, module_exists, run_alone
+from rlvr.sandbox.worker import (
+    HEAVY_PACKAGES,
+    MAX_SOURCE_BYTES,
+    SELF_TEST_NAMES,
+    can_isolate,
+    module_exists,
+    run_alone,
+)
 
 __all__ = ["Job", "Result", "Sandbox", "Value", "extract_code"]
 log = logging.getLogger(__name__)

@@ -1,6 +1,6 @@
 """The kernel layers that hold a candidate: seccomp, Landlock, namespaces, dropped privileges. Linux only, ctypes only.
 
-Used by `rlvr/zygote.py` inside its own process; nothing here is run by hand. This is not a policy for anything but a
+Used by `zygote.py` inside its own process; nothing here is run by hand. This is not a policy for anything but a
 forked, single-threaded CPython that writes to one pipe, and it does not protect against kernel bugs.
 """
 

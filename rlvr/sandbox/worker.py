@@ -1,6 +1,6 @@
 """The grader's handles on the processes that run candidates: zygotes, or one interpreter a job without isolation.
 
-Not run by hand. It starts, feeds and ends processes; what their answers mean is said in `rlvr/verdicts.py`.
+Not run by hand. It starts, feeds and ends processes; what their answers mean is said in `verdicts.py`.
 """
 
 import contextlib
@@ -16,16 +16,16 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from rlvr.candidate import EXIT_FLOOD, MESSAGE_CAP, OUTPUT_CAP, unpack_limits
 from rlvr.errors import RlvrError
-from rlvr.verdicts import CPU_SIGNALS, Outcome
+from rlvr.sandbox.candidate import EXIT_FLOOD, MESSAGE_CAP, OUTPUT_CAP, unpack_limits
+from rlvr.sandbox.verdicts import CPU_SIGNALS, Outcome
 
 OUTCOME = struct.Struct("=Iiid")  # number, wait status, 1 when the wall limit was hit, CPU seconds
 HEAVY_PACKAGES = ("numpy", "sympy", "mpmath")
 START_TIMEOUT_S = 120.0
-# `random` would reseed itself in every fork, which costs a tenth of it; candidates are reseeded by rlvr/candidate.py.
+# `random` would reseed itself in every fork, which costs a tenth of it; candidates are reseeded by candidate.py.
 ZYGOTE_ENTRY = (
-    "import os; os.register_at_fork = lambda **hooks: None; from rlvr import zygote; zygote.main(sys.argv[1:])"
+    "import os; os.register_at_fork = lambda **hooks: None; from rlvr.sandbox import zygote; zygote.main(sys.argv[1:])"
 )
 MAX_SOURCE_BYTES = 65_536
 MAX_INPUTS_BYTES = 65_536
@@ -121,7 +121,7 @@ def _command(entry: str, *arguments: str) -> list[str]:
     """Return the command of a clean interpreter: no site, no user folder, no current folder on the path."""
     if not sys.executable:
         raise RlvrError("the sandbox cannot find the Python interpreter: start the program with python, not embedded")
-    project = str(Path(__file__).resolve().parent.parent)
+    project = str(Path(__file__).resolve().parents[2])
     path = [project, *package_dirs()]
     setup = f"import sys; sys.path += {path!r}; {entry}"
     return [sys.executable, "-s", "-S", "-P", "-c", setup, *arguments]
@@ -246,7 +246,7 @@ def run_alone(tier: str, message: bytes) -> Outcome:
     """Run one job in a fresh interpreter WITHOUT isolation, for systems that have none: correct, slow, not safe."""
     _, cpu_limit_s, wall_limit_s, _ = unpack_limits(message)
     process = subprocess.Popen(
-        _command("from rlvr import alone; alone.main(sys.argv[1:])", tier),
+        _command("from rlvr.sandbox import alone; alone.main(sys.argv[1:])", tier),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -1,7 +1,7 @@
 """The zygotes of one sandbox, one a core and tier, and who gets which case. Linux only.
 
 Not run by hand. It starts workers when they are first needed, tests each before it may run anything, hands out cases,
-and replaces what dies; what the answers mean is decided in `rlvr/sandbox.py`.
+and replaces what dies; what the answers mean is decided in `grader.py`.
 """
 
 import os
@@ -11,11 +11,11 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from rlvr.candidate import pack_job
-from rlvr.case import Case
 from rlvr.errors import RlvrError
-from rlvr.verdicts import Outcome, level, read_lines
-from rlvr.worker import SELF_TEST_CODE, SELF_TEST_NAMES, START_TIMEOUT_S, Zygote, read_outcome
+from rlvr.sandbox.candidate import pack_job
+from rlvr.sandbox.case import Case
+from rlvr.sandbox.verdicts import Outcome, level, read_lines
+from rlvr.sandbox.worker import SELF_TEST_CODE, SELF_TEST_NAMES, START_TIMEOUT_S, Zygote, read_outcome
 
 HARD_GRACE_S = 10.0
 MAX_FAILED_STARTS = 3
