@@ -133,15 +133,15 @@ PRESETS: dict[str, dict[str, Any]] = {
     "tiny": {
         "base_model": "tiny",
         "max_seq_length": 512,
-        "max_completion_length": 192,
+        "max_completion_length": 64,
         "lora_rank": 16,
         "lora_alpha": 32,
         "learning_rate": 1e-3,
-        "prompts_per_step": 16,
+        "prompts_per_step": 8,
         "num_generations": 8,
-        "completions_per_forward": 128,
+        "completions_per_forward": 64,
         "max_steps": 100,
-        "max_new_tokens": 192,
+        "max_new_tokens": 64,
     },
 }
 """Named bundles of keys; each program takes those it knows."""

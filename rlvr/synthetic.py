@@ -4,7 +4,7 @@
 
 They train the tiny base model (rlvr/tiny.py). Every parameter is drawn at random and every term is computed by the
 function of the pair; nothing is taken from an OEIS entry, and no A-number occurs. A family is one small function in a
-rlvr/*_families.py. This is not a benchmark: it imitates the phrasing of real entries, not their variety.
+rlvr/families/. This is not a benchmark: it imitates the phrasing of real entries, not their variety.
 """
 
 from __future__ import annotations
@@ -17,14 +17,8 @@ import unicodedata
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rlvr import counting_families as counting
-from rlvr import divisor_families as divisor
-from rlvr import formula_families as formula
-from rlvr import number_families as number
-from rlvr import plain_families as plain
-from rlvr import recurrence_families as recurrence
-from rlvr import series_families as series
-from rlvr.drafts import Draft, Family
+from rlvr.families import counting, divisor, formula, number, plain, recurrence, series
+from rlvr.families.drafts import Draft, Family
 
 # Each family with its weight: roughly its share among real easy entries, simple ones a little more often. The pairs
 # depend on order and weights: whoever changes them has to train the model anew.

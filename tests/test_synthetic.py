@@ -5,11 +5,7 @@ import random
 
 import pytest
 
-from rlvr import counting_families as counting
-from rlvr import divisor_families as divisor
-from rlvr import number_families as number
-from rlvr import plain_families as plain
-from rlvr import series_families as series
+from rlvr.families import counting, divisor, number, plain, series
 from rlvr.synthetic import (
     FAMILIES,
     NAME_CHARS,

@@ -5,10 +5,10 @@ A family is a function `rng -> Draft`; the tables with their weights are in rlvr
 
 from __future__ import annotations
 
-from rlvr.drafts import Draft, Random, bracket, joined, program, signed, small, times
-from rlvr.formula_families import periodic
-from rlvr.number_families import congruence_draft
-from rlvr.recurrence_families import state_code, step_of
+from rlvr.families.drafts import Draft, Random, bracket, joined, program, signed, small, times
+from rlvr.families.formula import periodic
+from rlvr.families.number import congruence_draft
+from rlvr.families.recurrence import state_code, step_of
 
 
 def plain_power_of_linear(rng: Random) -> Draft:

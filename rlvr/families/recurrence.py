@@ -5,7 +5,7 @@ A family is a function `rng -> Draft`; the table with their weights is in rlvr/s
 
 from __future__ import annotations
 
-from rlvr.drafts import Draft, Random, joined, program, python, times
+from rlvr.families.drafts import Draft, Random, joined, program, python, times
 
 VARIABLES = "xyzwv"
 

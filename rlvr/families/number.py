@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 
-from rlvr.drafts import Draft, Random, closed, joined, program, python, times
+from rlvr.families.drafts import Draft, Random, closed, joined, program, python, times
 
 PRIME = "def p(k): return k>1 and all(k%d for d in range(2,math.isqrt(k)+1))\n"
 

@@ -5,7 +5,7 @@ A family is a function `rng -> Draft`; the table with their weights is in rlvr/s
 
 from __future__ import annotations
 
-from rlvr.drafts import (
+from rlvr.families.drafts import (
     Draft,
     Random,
     bracket,

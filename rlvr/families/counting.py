@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 
-from rlvr.drafts import Draft, Random, closed, divisor_of, joined, linear_text, program, python
+from rlvr.families.drafts import Draft, Random, closed, divisor_of, joined, linear_text, program, python
 
 
 def binomial(rng: Random) -> Draft:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 
-from rlvr.drafts import Draft, Random, program, times
-from rlvr.number_families import congruence, dense, search
+from rlvr.families.drafts import Draft, Random, program, times
+from rlvr.families.number import congruence, dense, search
 
 
 def base_conditions(rng: Random) -> Draft:

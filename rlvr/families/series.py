@@ -5,8 +5,8 @@ A family is a function `rng -> Draft`; the table with their weights is in rlvr/s
 
 from __future__ import annotations
 
-from rlvr.drafts import Draft, Random, bracket, joined, program, times
-from rlvr.recurrence_families import random_recurrence
+from rlvr.families.drafts import Draft, Random, bracket, joined, program, times
+from rlvr.families.recurrence import random_recurrence
 
 
 def expansion_name(rng: Random, text: str) -> str:
