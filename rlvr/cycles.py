@@ -59,15 +59,17 @@ def find_adapter(name: str, model: str = "") -> Path:
     Raises:
         RlvrError: saying where it was looked for.
     """
-    candidates = [Path(name)]
+    folders = [Path(name)]
     if name.isdigit():
         models = [TRAINING_DIR / model] if model else sorted(TRAINING_DIR.glob("*/"))
-        candidates += [folder / f"{int(name):03d}" for folder in models]
-    for folder in candidates:
-        for adapter in (folder, folder / "adapter"):
-            if (adapter / "adapter_config.json").is_file():
-                return adapter
-    looked = ", ".join(str(folder) for folder in candidates)
+        folders += [folder / f"{int(name):03d}" for folder in models]
+    candidates = [adapter for folder in folders for adapter in (folder, folder / "adapter")]
+    found = [adapter for adapter in candidates if (adapter / "adapter_config.json").is_file()]
+    if len(found) > 1 and found[0].parent != Path(name) and found[0] != Path(name):
+        raise RlvrError(f"adapter {name!r} may be any of {', '.join(map(str, found))}: name the model or the folder")
+    if found:
+        return found[0]
+    looked = ", ".join(map(str, folders))
     raise RlvrError(
         f"no adapter {name!r}: looked in {looked}: train one first, or give a folder with adapter_config.json"
     )

@@ -138,7 +138,7 @@ def test_the_report_says_what_was_compared_and_what_follows(greedy):
     evaluation, _ = read(folder)
     printed = done.stdout
     assert (
-        f"HELD-OUT COMPARISON ({NUM_TASKS} unseen sequences, greedy, up to 192 new tokens, base model tiny" in printed
+        f"HELD-OUT COMPARISON ({NUM_TASKS} unseen sequences, greedy, up to 64 new tokens, base model tiny" in printed
     )
     assert evaluation.title in printed
     for label in ("mean_holdout_match", "fully_solved", "produced_valid_fn", "lookups", "truncated", "infra (masked)"):
