@@ -17,6 +17,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 
@@ -26,7 +27,13 @@ from rlvr.cycles import CycleFiles, find_adapter
 from rlvr.environment import Environment, Task
 from rlvr.errors import RlvrError
 from rlvr.provenance import provenance
-from rlvr.records import Completion, Outcomes, Status, Step
+from rlvr.records import Completion, Grade, Outcomes, Status, Step
+
+if TYPE_CHECKING:
+    from rlvr.models import Policy
+
+GRADED_AT_ONCE = 512
+"""Answers of the filter that go to the sandbox together."""
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Arguments
@@ -143,7 +150,7 @@ def estimated_memory_gib(model, budget: Budget, bytes_per_value: int) -> float:
     return (weights + 16 * trainable + max(logits, cache)) / 2**30
 
 
-def print_banner(config: TrainConfig, policy, budget: Budget, parent: Path | None, num_tasks: int) -> None:
+def print_banner(config: TrainConfig, policy: "Policy", budget: Budget, parent: Path | None, num_tasks: int) -> None:
     tokens = budget.completions * budget.completion_tokens
     memory = estimated_memory_gib(policy.model, budget, bytes_per_value=4 if policy.device == "cpu" else 2)
     rows = {
@@ -185,7 +192,7 @@ def print_step(step: Step) -> None:
 
 
 def sample_baseline(
-    config: TrainConfig, policy, env: Environment, tasks: Sequence[Task], tokens: int, when: str
+    config: TrainConfig, policy: "Policy", env: Environment, tasks: Sequence[Task], tokens: int, when: str
 ) -> None:
     """Sample one answer for a few tasks and print how they fared, with one of them in full."""
     from rlvr import models
@@ -211,6 +218,46 @@ def sample_baseline(
     print(f"Baseline {when}: {solved} of {len(some)} training tasks solved, mean reward {mean:+.3f}. One of them:")
     print(f"  {some[0].id}: {grades[0].outcome}")
     print("\n".join(f"  | {line}" for line in grades[0].function.strip().splitlines()[:12]), flush=True)
+
+
+def keep_learnable(
+    config: TrainConfig, policy: "Policy", env: Environment, tasks: Sequence[Task], prompts: Sequence[str], tokens: int
+) -> list[Task]:
+    """Sample each task and keep those that are solved sometimes; the groups of the others would teach nothing.
+
+    Raises:
+        RlvrError: when fewer are left than a step needs.
+    """
+    from rlvr import models
+
+    print(f"Filter: sampling {config.filter_samples} answers to each of {len(tasks)} tasks ...", flush=True)
+    answers = models.generate(
+        policy.model,
+        policy.tokenizer,
+        prompts,
+        max_new_tokens=tokens,
+        samples=config.filter_samples,
+        temperature=config.temperature,
+        top_p=config.top_p,
+        batch_size=2 * config.completions_per_forward,
+        seed=config.seed,
+    )
+    flat = [(task, answer) for task, samples in zip(tasks, answers, strict=True) for answer in samples]
+    graded: dict[str, list[Grade]] = {task.id: [] for task in tasks}
+    for start in range(0, len(flat), GRADED_AT_ONCE):
+        part = flat[start : start + GRADED_AT_ONCE]
+        texts, cut = [answer.text for _, answer in part], [answer.truncated for _, answer in part]
+        for grade in env.grade([task for task, _ in part], texts, cut):
+            graded[grade.task].append(grade)
+    kept, num_always, num_never = curriculum.solved_sometimes(graded)
+    print(f"Filter: {num_always} always solved, {num_never} never, {len(kept)} sometimes: these are trained on.")
+    if len(kept) < config.prompts_per_step:
+        raise RlvrError(
+            f"filter_samples = {config.filter_samples} leaves {len(kept)} tasks, fewer than prompts_per_step = "
+            f"{config.prompts_per_step}: sample more answers, allow more tasks (limit), or set filter_samples = 0"
+        )
+    chosen = set(kept)
+    return [task for task in tasks if task.id in chosen]
 
 
 class StatusFile:
@@ -307,8 +354,14 @@ def train(args: argparse.Namespace) -> int:
     budget = plan_budget(config, prompt_lengths, world_size)
     print_banner(config, policy, budget, parent, len(tasks))
 
+    if checkpoint is not None:
+        chosen = set(files.tasks.read_text(encoding="utf-8").split())
+        tasks = [task for task in tasks if task.id in chosen]
+    elif config.filter_samples:
+        tasks = keep_learnable(config, policy, env, tasks, prompts, budget.completion_tokens)
     files.folder.mkdir(parents=True, exist_ok=True)
     if checkpoint is None:
+        files.tasks.write_text("".join(f"{task.id}\n" for task in tasks), encoding="utf-8")
         for path in (files.metrics, files.trace):
             path.unlink(missing_ok=True)
     else:
@@ -338,8 +391,12 @@ def train(args: argparse.Namespace) -> int:
         processing_class=policy.tokenizer,
         train_dataset=Dataset.from_list(
             [
-                {"prompt": [{"role": "user", "content": prompt}], TASK_COLUMN: index, **task.columns()}
-                for index, (task, prompt) in enumerate(zip(tasks, prompts, strict=True))
+                {
+                    "prompt": [{"role": "user", "content": task.prompt_text(style)}],
+                    TASK_COLUMN: index,
+                    **task.columns(),
+                }
+                for index, task in enumerate(tasks)
             ]
         ),
         callbacks=[stop],

@@ -112,6 +112,9 @@ class TrainConfig(RunConfig):
     save_steps: int = key(50, "steps between checkpoints", low=1, high=1_000_000)
     keep_checkpoints: int = key(2, "newest checkpoints kept", low=1, high=1_000)
     exclude_always_solved: bool = key(True, "leave out what the parent cycle always solved")
+    filter_samples: int = key(
+        0, "answers a task sampled first, to train only on tasks solved sometimes; 0: no filter", low=0, high=1_024
+    )
     baseline_tasks: int = key(
         8, "tasks of the train split sampled before and after the cycle; 0: none", low=0, high=10_000
     )
@@ -140,7 +143,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "prompts_per_step": 8,
         "num_generations": 8,
         "completions_per_forward": 64,
-        "max_steps": 100,
+        "max_steps": 80,
+        "filter_samples": 8,
         "max_new_tokens": 64,
     },
 }

@@ -41,6 +41,10 @@ class CycleFiles:
         return self.folder / "parent"
 
     @property
+    def tasks(self) -> Path:
+        return self.folder / "tasks.txt"
+
+    @property
     def checkpoints(self) -> Path:
         return self.folder / "checkpoints"
 

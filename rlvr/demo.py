@@ -41,7 +41,7 @@ def main() -> int:
     sample = os.path.relpath(ROOT / "rlvr/assets/sample")
     tiny = ("--preset", "tiny", "--corpus-dir", sample, "--seed", args.seed)
     steps = ("--max-steps", args.steps) if args.steps else ()
-    held_out = ("eval_oeis.py", *tiny, "-n", 1000)
+    held_out = ("eval_oeis.py", *tiny, "-n", 1000, "-k", 8)
     try:
         run("1/4  Three tasks, as the model sees them", "oeis_rlvr.py", "--limit", 3, "--corpus", sample)
         run(

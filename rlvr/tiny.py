@@ -1,6 +1,6 @@
 """The tiny base model: its tokenizer, its supervised training and its score on real or sample entries.
 
-    python -m rlvr.tiny make                                  # rebuild rlvr/assets/tiny: an hour on two cores
+    python -m rlvr.tiny make                                  # rebuild rlvr/assets/tiny: half an hour on two cores
     python -m rlvr.tiny score --corpus oeisdata -n 300 -k 8   # greedy, sampled and within-8 on real entries
 
 A Llama of about two million parameters learns the pairs that rlvr/synthetic.py makes up: from a compact prompt (name,
@@ -394,7 +394,7 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     sub.add_argument("--out", type=Path, default=TINY_DIR, help="folder for the model")
     sub.add_argument("--work", type=Path, help="folder for log.jsonl and checkpoint.pt (default: OUT/work)")
     sub.add_argument("--seed", type=int, default=0)
-    sub.add_argument("--steps", type=int, default=3600)
+    sub.add_argument("--steps", type=int, default=2000)
     sub.add_argument("--batch", type=int, default=BATCH, help="pairs a step, over all workers")
     sub.add_argument("--workers", type=int, default=2, help="processes with one thread each; results depend on it")
     sub.add_argument("--layers", type=int, help="other than the shipped model's number, for tests")

@@ -45,3 +45,13 @@ def test_a_bad_outcomes_file_is_named(tmp_path):
     path.write_text('{"seen": 3}')
     with pytest.raises(RlvrError, match=r"outcomes.json"):
         curriculum.always_solved(path)
+
+
+def test_the_filter_keeps_what_is_solved_sometimes():
+    grades = {
+        "A1": answers("A1", "solved", "solved", "infra"),
+        "A2": answers("A2", "solved", "wrong"),
+        "A3": answers("A3", "partial", "partial"),
+        "A4": answers("A4", "infra", "infra"),
+    }
+    assert curriculum.solved_sometimes(grades) == (["A2"], 1, 2)

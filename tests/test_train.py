@@ -1,6 +1,7 @@
 """One GRPO cycle, as a user runs it: real steps of the tiny model on the bundled sample, in real processes."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -27,6 +28,7 @@ SMALL = (
         4,
     ),
     *("--completions-per-forward", 8, "--baseline-tasks", 2, "--save-steps", 2, "--sandbox-workers", 1),
+    *("--filter-samples", 0),
 )
 CLOCK = {"time", "step_s", "generation_s", "scoring_s", "update_s", "tokens_per_s"}
 
@@ -153,6 +155,21 @@ def test_the_next_cycle_starts_warm_and_leaves_out_what_was_solved(cycle):
     assert os.readlink(folder / "002/parent") == "../001/adapter"
     assert not {line.task for line in lines(folder / "002/trace.jsonl", Completion)} & solved
     assert set(records.read(folder / "002/outcomes.json", Outcomes).always_solved) >= solved
+
+
+@pytest.mark.slow
+def test_the_filter_trains_on_what_is_solved_sometimes(tmp_path):
+    done = train("--cycle", "001", "--filter-samples", 4, "--limit", 60, "--max-steps", 1, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    always, never, sometimes = map(
+        int, re.search(r"Filter: (\d+) always solved, (\d+) never, (\d+) some", done.stdout).groups()
+    )
+    assert always + never + sometimes == 60 and sometimes >= 4
+    kept = (tmp_path / "001/tasks.txt").read_text().split()
+    assert len(kept) == sometimes
+    assert {line.task for line in lines(tmp_path / "001/trace.jsonl", Completion)} <= set(kept)
+    too_few = train("--cycle", "002", "--filter-samples", 1, "--limit", 20, "--max-steps", 1, cwd=tmp_path)
+    assert too_few.returncode == 2 and "filter_samples = 1 leaves 0 tasks" in too_few.stderr
 
 
 @pytest.mark.slow
