@@ -48,7 +48,8 @@ MODEL = {
 BATCH = 128  # pairs a step, over all workers
 CHUNK_BATCHES = 16  # batches drawn together and sorted by length, so that little is padded
 WARMUP_STEPS = 100
-DECAY_SHARE = 0.4  # of the steps at the end, in which the learning rate falls linearly to zero
+DECAY_SHARE = 0.25  # of the steps at the end, in which the learning rate falls linearly
+FINAL_LEARNING_RATE_SHARE = 0.5  # where it ends: a rate of zero makes samples too alike for reinforcement
 LEARNING_RATE = 3e-3
 WEIGHT_DECAY = 0.05
 CHECKPOINT_CHUNKS = 15
@@ -97,8 +98,9 @@ def example(seed: int, index: int) -> tuple[str, str]:
 def learning_rate(step: int, steps: int) -> float:
     """Linear warm-up, constant, linear fall: until the fall begins it does not depend on `steps`, so a run can be
     lengthened or ended early and is still the run that a fresh start with the new number of steps would give."""
-    fall = int(steps * DECAY_SHARE)
-    return LEARNING_RATE * min(1.0, (step + 1) / WARMUP_STEPS, (steps - step) / max(1, fall))
+    fall = max(1, int(steps * DECAY_SHARE))
+    fallen = max(0.0, (step - (steps - fall)) / fall)
+    return LEARNING_RATE * min(1.0, (step + 1) / WARMUP_STEPS, 1 - (1 - FINAL_LEARNING_RATE_SHARE) * fallen)
 
 
 def batches(tokenizer, seed: int, first_chunk: int, rank: int, workers: int, batch: int):
@@ -394,7 +396,7 @@ def arguments(argv: list[str]) -> argparse.Namespace:
     sub.add_argument("--out", type=Path, default=TINY_DIR, help="folder for the model")
     sub.add_argument("--work", type=Path, help="folder for log.jsonl and checkpoint.pt (default: OUT/work)")
     sub.add_argument("--seed", type=int, default=0)
-    sub.add_argument("--steps", type=int, default=2000)
+    sub.add_argument("--steps", type=int, default=1600)
     sub.add_argument("--batch", type=int, default=BATCH, help="pairs a step, over all workers")
     sub.add_argument("--workers", type=int, default=2, help="processes with one thread each; results depend on it")
     sub.add_argument("--layers", type=int, help="other than the shipped model's number, for tests")

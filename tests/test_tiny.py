@@ -162,11 +162,12 @@ def test_an_interrupted_run_ends_as_an_uninterrupted_one(tmp_path, monkeypatch):
     assert weights(tmp_path / "stopped") == weights(tmp_path / "whole")
 
 
-def test_learning_rate_rises_stays_and_falls_to_zero():
+def test_learning_rate_rises_stays_and_falls_to_half():
     rates = [tiny.learning_rate(step, 1000) for step in range(1000)]
-    assert rates[0] < rates[50] < rates[99] == rates[100] == rates[599] == tiny.LEARNING_RATE
-    assert rates[-1] < rates[800] < rates[601] and rates[-1] < tiny.LEARNING_RATE / 100
-    assert [tiny.learning_rate(step, 2000) for step in range(600)] == rates[:600]
+    assert rates[0] < rates[50] < rates[99] == rates[100] == rates[750] == tiny.LEARNING_RATE
+    assert rates[999] < rates[800] < rates[751] < tiny.LEARNING_RATE
+    assert abs(rates[999] / tiny.LEARNING_RATE - 0.5) < 0.01
+    assert [tiny.learning_rate(step, 2000) for step in range(750)] == rates[:750]
 
 
 def test_a_wrong_number_of_workers_and_a_missing_checkpoint_are_named(tmp_path, capsys):
