@@ -43,7 +43,16 @@ def main() -> int:
     steps = ("--max-steps", args.steps) if args.steps else ()
     held_out = ("eval_oeis.py", *tiny, "-n", 1000, "-k", 8)
     try:
-        run("1/4  Three tasks, as the model sees them", "oeis_rlvr.py", "--limit", 3, "--corpus", sample)
+        run(
+            "1/4  Three tasks, as the model sees them",
+            "oeis_rlvr.py",
+            "--limit",
+            3,
+            "--style",
+            "compact",
+            "--corpus",
+            sample,
+        )
         run(
             "2/4  The base model on held-out sequences",
             *held_out,

@@ -58,6 +58,13 @@ class RecordingTrainer(GRPOTrainer):
         self._generation_s = self._scoring_s = 0.0
         self._step_began = time.perf_counter()
 
+    def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
+        super()._load_from_checkpoint(resume_from_checkpoint, model)
+        # transformers loads the adapters in subfolders, such as the KL reference, and then not the one beside them.
+        peft_model: Any = self.model if model is None else model
+        peft_model.load_adapter(resume_from_checkpoint, "default", is_trainable=True)
+        peft_model.set_adapter("default")
+
     def _generate_single_turn(self, prompt_ids: Any, *args: Any, **kwargs: Any) -> Any:
         began = time.perf_counter()
         if self.accelerator.device.type == "cpu":

@@ -29,9 +29,10 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def sandbox():
+    before = children()  # another test's sandbox may be alive in this process
     with Sandbox(second_pass_s=0.5) as sandbox:
         yield sandbox
-    assert children() == []
+    assert set(children()) <= set(before)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
