@@ -67,7 +67,7 @@ class RecordingTrainer(GRPOTrainer):
 
     def _generate_single_turn(self, prompt_ids: Any, *args: Any, **kwargs: Any) -> Any:
         began = time.perf_counter()
-        if self.accelerator.device.type == "cpu":
+        if self.accelerator.device.type == "cpu" and self.max_completion_length:
             # A small model on a CPU spends most of its time here: ours reads a group's prompt once.
             completion_ids = complete(
                 self.accelerator.unwrap_model(self.model),
