@@ -11,6 +11,7 @@ Once training has begun, both signals leave a checkpoint to `--resume` from.
 
 import argparse
 import os
+import re
 import signal
 import sys
 import time
@@ -134,19 +135,12 @@ def estimated_memory_gib(model, budget: Budget, bytes_per_value: int) -> float:
     """
     weights = sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
     trainable = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
-    text = model.config.get_text_config()
-    length = budget.longest_prompt + budget.completion_tokens
-    head_dim = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
-    logits = 3 * budget.per_forward * budget.completion_tokens * text.vocab_size * 4
-    cache = (
-        2
-        * budget.completions
-        * length
-        * text.num_hidden_layers
-        * text.num_key_value_heads
-        * head_dim
-        * bytes_per_value
-    )
+    vocabulary = model.config.get_text_config().vocab_size
+    logits = 3 * budget.per_forward * budget.completion_tokens * vocabulary * 4
+    # Read off the projections: Gemma 4's layers have heads of different sizes.
+    cached = re.compile(r"\.[kv]_proj\.(base_layer\.)?weight$")
+    width = sum(weight.shape[0] for name, weight in model.named_parameters() if cached.search(name))
+    cache = budget.completions * (budget.longest_prompt + budget.completion_tokens) * width * bytes_per_value
     return (weights + 16 * trainable + max(logits, cache)) / 2**30
 
 

@@ -11,6 +11,7 @@ import tomllib
 import pytest
 from conftest import ROOT
 from msgspec.structs import asdict, replace
+from tiny_gemma4 import make_tiny_gemma4
 
 from rlvr import records
 from rlvr.config import TrainConfig, keys
@@ -170,6 +171,19 @@ def test_the_filter_trains_on_what_is_solved_sometimes(tmp_path):
     assert {line.task for line in lines(tmp_path / "001/trace.jsonl", Completion)} <= set(kept)
     too_few = train("--cycle", "002", "--filter-samples", 1, "--limit", 20, "--max-steps", 1, cwd=tmp_path)
     assert too_few.returncode == 2 and "filter_samples = 1 leaves 0 tasks" in too_few.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["text", "conditional"])
+def test_a_cycle_of_a_random_tiny_gemma4(tmp_path, kind):
+    make_tiny_gemma4(tmp_path / "gemma", kind=kind)
+    small = ("--prompts-per-step", 2, "--num-generations", 2, "--completions-per-forward", 2, "--limit", 8)
+    flags = ("--preset", "gemma4-e2b", "--base-model", "gemma", "--max-completion-length", 24, "--max-steps", 2)
+    done = train(*flags, *small, "--cycle", "001", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    trace = lines(tmp_path / "001/trace.jsonl", Completion)
+    assert len(trace) == 8 and trace[0].prompt.startswith("Write a Python function a(n)")
+    assert (tmp_path / "001/adapter/adapter_model.safetensors").is_file()
 
 
 @pytest.mark.slow
