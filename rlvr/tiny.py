@@ -1,6 +1,6 @@
 """The tiny base model: its tokenizer, its supervised training and its score on real or sample entries.
 
-    python -m rlvr.tiny make                                  # rebuild rlvr/assets/tiny: half an hour on two cores
+    python -m rlvr.tiny make                                  # rebuild rlvr/assets/tiny: twenty minutes, two cores
     python -m rlvr.tiny score --corpus oeisdata -n 300 -k 8   # greedy, sampled and within-8 on real entries
 
 A Llama of about two million parameters learns the pairs that rlvr/synthetic.py makes up: from a compact prompt (name,
