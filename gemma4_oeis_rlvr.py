@@ -194,7 +194,8 @@ def sample_baseline(
     some = list(tasks)[: config.baseline_tasks]
     if not some:
         return
-    prompts = [task.prompt_text(policy.prompt_style) for task in some]
+    style = policy.prompt_style if config.prompt_style == "auto" else config.prompt_style
+    prompts = [task.prompt_text(style) for task in some]
     answers = models.generate(
         policy.model,
         policy.tokenizer,
