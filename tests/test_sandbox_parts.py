@@ -271,6 +271,25 @@ def test_verdicts(outcome, output, verdict):
     assert judge(reading, outcome, values, right, disagreed, cpu_limit_s=1.0, can_wait=False)[0] == verdict
 
 
+@pytest.mark.parametrize(
+    ("outcomes", "output"),
+    [
+        ((Outcome(signal=27, cpu_s=0.10), Outcome(signal=27, cpu_s=0.11)), (b"H -\nD\n", b"H -\nD\n")),
+        ((Outcome(signal=9, cpu_s=3.0), Outcome(signal=9, cpu_s=3.1)), (b"H -\nD\n", b"H -\nD\n")),
+        ((Outcome(), Outcome()), (b"H -\nX 1 eE: <f at 0x7f1c3dfa48f0>\n", b"H -\nX 1 eE: <f at 0x7f8800a048f0>\n")),
+        ((Outcome(), Outcome()), (b"H -\nD\n0 eE: 0x7f1c3dfa48f0\n.\n", b"H -\nD\n0 eE: 0x7f8800a048f0\n.\n")),
+    ],
+)
+def test_what_is_said_of_a_program_is_the_same_in_every_process(outcomes, output):
+    said = []
+    for outcome, text in zip(outcomes, output, strict=True):
+        reading = read_lines(text, 1)
+        values, disagreed = collect(reading, [0], 1)
+        verdict = judge(reading, outcome, values, matches(values, [1]), disagreed, cpu_limit_s=1.0, can_wait=False)
+        said.append((verdict, values))
+    assert said[0] == said[1]
+
+
 def test_a_wall_clock_limit_is_the_candidate_s_where_it_can_sleep():
     reading = read_lines(b"H -\nD\n", 1)
     outcome = Outcome(signal=9, hit_wall=True)

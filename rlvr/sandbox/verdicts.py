@@ -23,6 +23,7 @@ VERDICTS = (
     "syntax_error",  # the source does not compile
     "infra",  # the machine failed, not the candidate: mask the sample, never score it
 )
+CPU_TIME_SPENT = "stopped: it used up its CPU time"  # how much it took differs from run to run, so it is not said here
 CPU_SIGNALS = frozenset({27, 24})  # SIGPROF, SIGXCPU, by number: Windows does not have the names
 Kind = Literal["int", "bool", "float", "other", "error", "missing"]
 
@@ -99,7 +100,17 @@ class Reading:
 _HEADER = re.compile(rb"H ([!-~]{1,2048})")
 _RAISED = re.compile(rb"X ([01]) ([emq])([ -~]{0,120})")
 _SYNTAX = re.compile(rb"S ([ -~]{0,120})")
+_ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}")
 _ANSWER = re.compile(rb"([0-9]{1,6}) (?:([ij])(-?[0-9a-f]+)|([bfoemq])([ -~]{0,120}))")
+
+
+def message(text: bytes) -> str:
+    """What a program said, without the addresses in it: they are others in every process.
+
+    >>> message(b"<object object at 0x7f1c3dfa48f0>")
+    '<object object at 0x...>'
+    """
+    return _ADDRESS.sub("0x...", text.decode("ascii"))
 
 
 def read_lines(output: bytes, num_calls: int) -> Reading:
@@ -133,16 +144,15 @@ def read_lines(output: bytes, num_calls: int) -> Reading:
                 reading.no_function = True
             elif match := _RAISED.fullmatch(line):
                 reading.has_function = match[1] == b"1"
-                reading.raised = match[2].decode("ascii"), match[3].decode("ascii")
+                reading.raised = match[2].decode("ascii"), message(match[3])
             else:
                 reading.garbled = True
                 return reading
         elif line == b"." and len(reading.answers) == num_calls:
             reading.finished = True
         elif (match := _ANSWER.fullmatch(line)) and int(match[1]) == len(reading.answers) < num_calls:
-            reading.answers.append(
-                ((match[2] or match[4]).decode("ascii"), (match[3] or match[5] or b"").decode("ascii"))
-            )
+            kind = (match[2] or match[4]).decode("ascii")
+            reading.answers.append((kind, match[3].decode("ascii") if match[3] else message(match[5])))
         else:
             reading.garbled = True
             return reading
@@ -221,10 +231,10 @@ def judge(
     if outcome.hit_wall:
         return "infra", "no answer within the wall-clock limit, although CPU time was left"
     if outcome.signal in CPU_SIGNALS:
-        return "cpu_timeout", f"stopped after {outcome.cpu_s:.2f} s of CPU time"
+        return "cpu_timeout", CPU_TIME_SPENT
     if outcome.signal == 9:
         if outcome.cpu_s >= cpu_limit_s:
-            return "cpu_timeout", f"stopped after {outcome.cpu_s:.2f} s of CPU time"
+            return "cpu_timeout", CPU_TIME_SPENT
         return "memory", "killed by the kernel, most likely for want of memory"
     if outcome.signal:
         return "crash", f"killed by signal {outcome.signal}"
