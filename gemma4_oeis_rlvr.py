@@ -20,15 +20,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import psutil
-
 from rlvr import curriculum, environment, records
 from rlvr.config import TrainConfig, add_flags, config_from_flags, write_snapshot
 from rlvr.cycles import CycleFiles, find_adapter
 from rlvr.environment import Environment, Task
 from rlvr.errors import RlvrError
 from rlvr.provenance import provenance
-from rlvr.records import Completion, Grade, Outcomes, Status, Step
+from rlvr.records import Completion, Grade, Outcomes, Step
+from rlvr.status import StatusFile, new_status
 
 if TYPE_CHECKING:
     from rlvr.models import Policy
@@ -255,29 +254,6 @@ def keep_learnable(
     return [task for task in tasks if task.id in chosen]
 
 
-class StatusFile:
-    """`status.json` of this run: where it stands, replaced at every step."""
-
-    def __init__(self, path: Path, max_steps: int):
-        now = time.time()
-        self.path = path
-        self.status = Status(
-            state="running",
-            kind="train",
-            pid=os.getpid(),
-            process_start=psutil.Process().create_time(),
-            started=now,
-            updated=now,
-            max_steps=max_steps,
-        )
-        self.write()
-
-    def write(self, **changes: object) -> None:
-        for name, value in {**changes, "updated": time.time()}.items():
-            setattr(self.status, name, value)
-        records.write(self.path, self.status)
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # The cycle
 
@@ -367,14 +343,14 @@ def train(args: argparse.Namespace) -> int:
     write_snapshot(files.config, config, origins, about)
     if args.cycle and parent:
         link_parent(files, parent)
-    status = StatusFile(files.status, config.max_steps)
+    status = StatusFile(files.status, new_status("train", "running", started=time.time(), max_steps=config.max_steps))
 
     on_cpu = policy.device == "cpu"
     stop = StopOnSignal()
 
     def on_step(step: Step) -> None:
         print_step(step)
-        status.write(step=step.step)
+        status.write(step=step.step, reward=step.reward)
 
     trainer = RecordingTrainer(
         environment=env,

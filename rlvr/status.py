@@ -1,0 +1,90 @@
+"""Where a run stands: `status.json` as its own process writes it and as everybody else reads it.
+
+A run is alive while the process that answers for it is: the pid is running and started when the status says it did, so
+that a later process with the same number is never taken for the run, nor killed.
+"""
+
+import os
+import time
+from pathlib import Path
+
+import psutil
+
+from rlvr import records
+from rlvr.errors import RlvrError
+from rlvr.records import Status
+
+LIVING = ("pending", "running")
+"""States of a run whose process should be there."""
+
+STATES = ("running", "pending", "done", "failed", "killed", "lost")
+"""All that a reader can meet, live ones first."""
+
+SUPERVISED = "RLVR_SUPERVISED"
+"""Set in the environment of a program whose status its supervisor writes."""
+
+
+def process_start(pid: int) -> float | None:
+    """Seconds from the start of the machine to the start of a process; None when there is no such process.
+
+    Measured from the start of the machine because a step of the clock moves both.
+    """
+    try:
+        process = psutil.Process(pid)
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return None
+        return process.create_time() - psutil.boot_time()
+    except psutil.Error:
+        return None
+
+
+def is_alive(status: Status) -> bool:
+    """Is the process that answers for the run still there?"""
+    start = process_start(status.pid) if status.pid else None
+    return start is not None and abs(start - status.process_start) < 1.0
+
+
+def read_status(file: Path) -> Status | None:
+    """The status in `file`, with the state "lost" for a run that should be running and has no process.
+
+    None when there is no such file; one that cannot be read is a failed run that says so. A pending run without a
+    process stays pending: whoever looks after the queue starts it again.
+    """
+    try:
+        status = records.read(file, Status)
+    except RlvrError as error:
+        if not file.exists():
+            return None
+        return Status(state="failed", kind="", created=0.0, updated=0.0, message=str(error))
+    if status.state == "running" and not is_alive(status):
+        status.state = "lost"
+        status.message = "its process is gone without a word: rlvrctl.py resume goes on from the last checkpoint"
+    return status
+
+
+class StatusFile:
+    """`status.json` of a run of this process, replaced at every change. It writes nothing where a supervisor does."""
+
+    def __init__(self, file: Path, status: Status):
+        self.file = file
+        self.status = status
+        self.status.pid = os.getpid()
+        self.status.process_start = process_start(os.getpid()) or 0.0
+        self.write()
+
+    def write(self, **changes: object) -> None:
+        """Set fields and write the file.
+
+        Raises:
+            OSError: when the disk is full or the folder cannot be written.
+        """
+        for name, value in {**changes, "updated": time.time()}.items():
+            setattr(self.status, name, value)
+        if SUPERVISED not in os.environ:
+            records.write(self.file, self.status)
+
+
+def new_status(kind: str, state: str, **fields: object) -> Status:
+    """A status from this moment on."""
+    now = time.time()
+    return Status(state=state, kind=kind, created=now, updated=now, **fields)  # type: ignore[arg-type]
