@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from rlvr import curriculum, environment, records
 from rlvr.config import TrainConfig, add_flags, config_from_flags, write_snapshot
-from rlvr.cycles import CycleFiles, find_adapter
+from rlvr.cycles import STANDALONE_DIR, RunFiles, StandaloneFiles, find_adapter
 from rlvr.environment import Environment, Task
 from rlvr.errors import RlvrError
 from rlvr.provenance import provenance
@@ -60,7 +60,7 @@ def parse_arguments() -> argparse.Namespace:
 # Tasks and curriculum
 
 
-def find_outcomes(args: argparse.Namespace, files: CycleFiles) -> Path | None:
+def find_outcomes(args: argparse.Namespace, files: RunFiles) -> Path | None:
     """The outcomes of the cycle before: named, beside the parent's adapter, or beside this program's own output."""
     if args.outcomes:
         return args.outcomes
@@ -258,7 +258,7 @@ def keep_learnable(
 # The cycle
 
 
-def last_checkpoint(files: CycleFiles) -> Path:
+def last_checkpoint(files: RunFiles) -> Path:
     """The newest checkpoint of an interrupted cycle.
 
     Raises:
@@ -270,13 +270,13 @@ def last_checkpoint(files: CycleFiles) -> Path:
     return found[-1]
 
 
-def link_parent(files: CycleFiles, parent: Path) -> None:
+def link_parent(files: RunFiles, parent: Path) -> None:
     """Record the warm start as a relative link, so that the model's folder can be moved whole."""
     files.parent.unlink(missing_ok=True)
     files.parent.symlink_to(os.path.relpath(parent.resolve(), files.folder.resolve()))
 
 
-def forget_after(files: CycleFiles, step: int) -> None:
+def forget_after(files: RunFiles, step: int) -> None:
     """Drop the lines of steps that the checkpoint does not know: they will be taken again."""
     for path, record_type in ((files.metrics, Step), (files.trace, Completion)):
         if path.is_file():
@@ -290,7 +290,7 @@ def forget_after(files: CycleFiles, step: int) -> None:
 
 def train(args: argparse.Namespace) -> int:
     config, origins = config_from_flags(args, TrainConfig)
-    files = CycleFiles.in_cycle(args.cycle) if args.cycle else CycleFiles.alone()
+    files = RunFiles(args.cycle) if args.cycle else StandaloneFiles(STANDALONE_DIR)
     parent = find_adapter(args.parent) if args.parent else None
     checkpoint = last_checkpoint(files) if args.resume else None
 
@@ -424,7 +424,7 @@ def train(args: argparse.Namespace) -> int:
     return 0
 
 
-def print_summary(outcomes: Outcomes, files: CycleFiles) -> None:
+def print_summary(outcomes: Outcomes, files: RunFiles) -> None:
     print(
         f"Outcomes: {len(outcomes.seen)} sequences seen, {len(outcomes.always_solved)} always solved "
         f"(left out next time), {len(outcomes.never_matched)} never matched a hidden term."
