@@ -11,16 +11,15 @@ Once training has begun, both signals leave a checkpoint to `--resume` from.
 
 import argparse
 import os
-import re
 import signal
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlvr import curriculum, environment, records
+from rlvr.budget import Budget, ModelSize, estimate_memory, plan_budget, size_from_shapes
 from rlvr.config import TrainConfig, add_flags, config_from_flags, write_snapshot
 from rlvr.cycles import STANDALONE_DIR, RunFiles, StandaloneFiles, find_adapter
 from rlvr.environment import Environment, Task
@@ -83,69 +82,28 @@ def build_tasks(
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# The arithmetic of a step, before anything expensive starts
+# What the cycle is, before anything expensive starts
 
 
-@dataclass(frozen=True)
-class Budget:
-    """Completions and tokens of a step."""
-
-    completions: int
-    per_forward: int
-    accumulation: int
-    longest_prompt: int
-    completion_tokens: int
-
-
-def plan_budget(config: TrainConfig, prompt_lengths: dict[str, int], world_size: int) -> Budget:
-    """Work out a step from the keys and the longest prompt (`prompt_lengths`: task id -> tokens).
-
-    Raises:
-        RlvrError: when the batch cannot be divided as asked, or a prompt leaves no room for an answer.
-    """
-    completions = config.prompts_per_step * config.num_generations
-    per_forward = min(config.completions_per_forward, completions)
-    if completions % (per_forward * world_size):
-        fitting = [n for n in range(1, completions + 1) if completions % (n * world_size) == 0]
-        raise RlvrError(
-            f"completions_per_forward = {per_forward}: {completions} completions a step on {world_size} process(es) "
-            f"cannot be divided so: use one of {', '.join(map(str, fitting)) or 'fewer processes'}"
-        )
-    longest = max(prompt_lengths, key=prompt_lengths.__getitem__)
-    room = config.max_seq_length - prompt_lengths[longest]
-    if room < 16:
-        raise RlvrError(
-            f"{longest}: its prompt has {prompt_lengths[longest]} tokens and max_seq_length = {config.max_seq_length} "
-            "leaves no room for an answer: raise max_seq_length or lower n_show"
-        )
-    return Budget(
-        completions=completions,
-        per_forward=per_forward,
-        accumulation=completions // (per_forward * world_size),
-        longest_prompt=prompt_lengths[longest],
-        completion_tokens=min(config.max_completion_length or room, room),
+def loaded_size(policy: "Policy") -> ModelSize:
+    """The numbers of a loaded model that an estimate of its memory needs."""
+    weights = dict(policy.model.named_parameters())
+    return size_from_shapes(
+        {name: weight.shape for name, weight in weights.items() if ".lora_" not in name},
+        trainable=sum(weight.numel() for weight in weights.values() if weight.requires_grad),
+        value_bytes=4 if policy.device == "cpu" else 2,
     )
-
-
-def estimated_memory_gib(model, budget: Budget, bytes_per_value: int) -> float:
-    """Weights, adapter with its optimizer, logits of one forward and backward pass, and the cache of generation.
-
-    An estimate to compare settings by, not a promise: activations are left out when gradient checkpointing is on.
-    """
-    weights = sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
-    trainable = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
-    vocabulary = model.config.get_text_config().vocab_size
-    logits = 3 * budget.per_forward * budget.completion_tokens * vocabulary * 4
-    # Read off the projections: Gemma 4's layers have heads of different sizes.
-    cached = re.compile(r"\.[kv]_proj\.(base_layer\.)?weight$")
-    width = sum(weight.shape[0] for name, weight in model.named_parameters() if cached.search(name))
-    cache = budget.completions * (budget.longest_prompt + budget.completion_tokens) * width * bytes_per_value
-    return (weights + 16 * trainable + max(logits, cache)) / 2**30
 
 
 def print_banner(config: TrainConfig, policy: "Policy", budget: Budget, parent: Path | None, num_tasks: int) -> None:
     tokens = budget.completions * budget.completion_tokens
-    memory = estimated_memory_gib(policy.model, budget, bytes_per_value=4 if policy.device == "cpu" else 2)
+    memory = estimate_memory(
+        loaded_size(policy),
+        completions=budget.completions,
+        per_forward=budget.per_forward,
+        sequence_tokens=budget.longest_prompt + budget.completion_tokens,
+        completion_tokens=budget.completion_tokens,
+    )
     rows = {
         "base model": f"{config.base_model} ({policy.num_parameters:,} parameters, {policy.backend}, {policy.device})",
         "adapter": f"LoRA rank {config.lora_rank}, alpha {config.lora_alpha}, "
@@ -158,7 +116,7 @@ def print_banner(config: TrainConfig, policy: "Policy", budget: Budget, parent: 
         f"out of {num_tasks:,} tasks",
         "loss": f"{config.loss_type}, KL weight {config.kl_beta:g}, learning rate {config.learning_rate:g} "
         f"({config.lr_scheduler}), advantages scaled by {config.scale_rewards}",
-        "memory": f"about {memory:.1f} GiB without activations",
+        "memory": memory.describe(),
     }
     width = max(map(len, rows))
     print("-" * 100)

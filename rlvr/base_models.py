@@ -100,18 +100,27 @@ def parameters_in_folder(folder: Path) -> int | None:
     Raises:
         RlvrError: for a file that is not what its header says, such as half a download.
     """
+    return sum(map(math.prod, tensor_shapes(folder).values())) or None
+
+
+def tensor_shapes(folder: Path) -> dict[str, tuple[int, ...]]:
+    """Name -> shape of every weight in a folder's safetensors files, from their headers; empty when it has none.
+
+    Raises:
+        RlvrError: for a file that is not what its header says, such as half a download.
+    """
     from safetensors import SafetensorError, safe_open
 
-    count = 0
+    shapes = {}
     for file in sorted(folder.glob("*.safetensors")):
         try:
             with safe_open(file, framework="numpy") as tensors:
                 # keys() is a method of safe_open, which is no mapping.
                 for name in tensors.keys():  # noqa: SIM118
-                    count += math.prod(tensors.get_slice(name).get_shape())
+                    shapes[name] = tuple(tensors.get_slice(name).get_shape())
         except SafetensorError as error:
             raise RlvrError(f"{file}: broken ({error}): copy or download it again") from None
-    return count or None
+    return shapes
 
 
 def check_adapter(folder: Path, base_model: str, lora_rank: int | None, lora_alpha: int | None) -> LoraShape:
