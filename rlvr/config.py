@@ -118,6 +118,15 @@ class TrainConfig(RunConfig):
     baseline_tasks: int = key(
         8, "tasks of the train split sampled before and after the cycle; 0: none", low=0, high=10_000
     )
+    preflight_tasks: int = key(
+        16,
+        "tasks of the train split sampled before a cold start to say whether the base model can learn at all; 0: none",
+        low=0,
+        high=10_000,
+    )
+    stop_on_dead_signal: bool = key(
+        False, "end the run when nothing is being learned: all rewards equal, or everything cut off"
+    )
 
 
 @dataclass(frozen=True)
@@ -133,6 +142,30 @@ class EvalConfig(RunConfig):
 
 PRESETS: dict[str, dict[str, Any]] = {
     "gemma4-e2b": {},
+    "qwen3-0.6b": {
+        "base_model": "Qwen/Qwen3-0.6B",
+        # It thinks before it answers: with fewer tokens most answers would be cut off. Its vocabulary of 152 k makes
+        # the logits of one forward pass the largest part of the memory, about 4 GB a completion of this length.
+        "max_completion_length": 2048,
+        "completions_per_forward": 2,
+        "prompts_per_step": 4,
+        "num_generations": 8,
+        "learning_rate": 1e-4,
+        "max_new_tokens": 2048,
+    },
+    "smollm2-135m": {
+        "base_model": "HuggingFaceTB/SmolLM2-135M-Instruct",
+        "max_seq_length": 1024,
+        "max_completion_length": 256,
+        "lora_rank": 16,
+        "lora_alpha": 32,
+        "learning_rate": 2e-4,
+        "num_generations": 8,
+        "completions_per_forward": 8,
+        "max_steps": 100,
+        "limit": 1000,
+        "max_new_tokens": 256,
+    },
     "tiny": {
         "base_model": "tiny",
         "max_seq_length": 512,
@@ -151,6 +184,14 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
 }
 """Named bundles of keys; each program takes those it knows."""
+
+PRESET_SUMMARIES: dict[str, str] = {
+    "gemma4-e2b": "Gemma 4 E2B on one 24 GB GPU: the built-in defaults",
+    "qwen3-0.6b": "Qwen3 0.6B, which thinks before it answers, on a GPU with 16 to 24 GB",
+    "smollm2-135m": "SmolLM2 135M on a small GPU, or on a CPU with patience",
+    "tiny": "the tiny model that ships with the project, on any CPU, in minutes",
+}
+"""One line a preset, for people."""
 
 
 @dataclass(frozen=True)
@@ -181,7 +222,7 @@ class Key:
     def range_text(self) -> str:
         if self.choices:
             return "one of " + ", ".join(self.choices)
-        return "" if self.low is None else f"{self.low:g} to {self.high:g}"
+        return "" if self.low is None else f"{self.low:.10g} to {self.high:.10g}"
 
     def check(self, value: Any, where: str) -> Any:
         """Return `value` in this key's type.
@@ -260,20 +301,54 @@ RECORDED_TABLES = ("origin", "provenance")
 """Tables of a snapshot that say how it came about; they set nothing."""
 
 
-def read_layer(path: Path, config_class: type[RunConfig]) -> Layer:
-    """Read and check a TOML file of keys, such as the `config.toml` of an earlier cycle."""
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file; a byte order mark, which some editors write, is not part of it.
+
+    Raises:
+        RlvrError: naming the file and what is wrong, with line and column where it is not TOML.
+    """
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise RlvrError(f"{path}: no such file: give an existing TOML file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise RlvrError(f"{path}: cannot be read: {error}") from None
     except tomllib.TOMLDecodeError as error:
         raise RlvrError(f"{path}: not valid TOML: {error}") from None
-    values = {name: value for name, value in values.items() if name not in RECORDED_TABLES}
-    return str(path), {
-        name: known_key(config_class, name, str(path)).check(value, str(path)) for name, value in values.items()
-    }
+
+
+def check_values(values: Mapping[str, Any], config_class: type[RunConfig], where: str) -> dict[str, Any]:
+    """The values in the types of their keys; what is unknown or not allowed is an error that names `where`."""
+    return {name: known_key(config_class, name, where).check(value, where) for name, value in values.items()}
+
+
+def read_layer(path: Path, config_class: type[RunConfig]) -> Layer:
+    """Read and check a TOML file of keys, such as the `config.toml` of an earlier cycle."""
+    values = {name: value for name, value in read_toml(path).items() if name not in RECORDED_TABLES}
+    return str(path), check_values(values, config_class, str(path))
+
+
+def read_layers(path: Path, config_class: type[RunConfig]) -> list[Layer]:
+    """Like `read_layer`, but the values of a snapshot come under the origins that it recorded.
+
+    So a run that was started from a resolved config says where each value really came from. A value that says
+    "default" and is none was changed in the snapshot by hand: it comes under the file.
+    """
+    document = read_toml(path)
+    file = str(path)
+    recorded = document.get("origin", {})
+    if not isinstance(recorded, dict):
+        raise RlvrError(f"{path}: origin must be a table of key = where it came from: remove it")
+    values = {name: value for name, value in document.items() if name not in RECORDED_TABLES}
+    values = check_values(values, config_class, file)
+    known = keys(config_class)
+    layers: dict[str, dict[str, Any]] = {}
+    for name, value in values.items():
+        origin = str(recorded.get(name, file))
+        if origin == "default" and value != known[name].default:
+            origin = file
+        layers.setdefault(origin, {})[name] = value
+    return list(layers.items())
 
 
 def preset_layer(name: str, config_class: type[RunConfig]) -> Layer:
@@ -298,6 +373,11 @@ def add_flags(parser: argparse.ArgumentParser, config_class: type[RunConfig]) ->
     """Add `--config FILE`, `--preset NAME` and one flag per key, with its help, range and default."""
     parser.add_argument("--config", type=Path, metavar="FILE", help="TOML file of keys")
     parser.add_argument("--preset", metavar="NAME", help=f"named bundle of keys: {', '.join(PRESETS)}")
+    add_key_flags(parser, config_class)
+
+
+def add_key_flags(parser: argparse.ArgumentParser, config_class: type[RunConfig]) -> None:
+    """Add one flag per key, with its help, range and default; `given_keys` reads them."""
     group = parser.add_argument_group("keys")
     for each in keys(config_class).values():
         default = (
@@ -316,14 +396,22 @@ def add_flags(parser: argparse.ArgumentParser, config_class: type[RunConfig]) ->
         )
 
 
+def given_keys(args: argparse.Namespace, config_class: type[RunConfig]) -> dict[str, str]:
+    """The text of each key flag that was given, by key."""
+    return {name: vars(args)[f"key:{name}"] for name in keys(config_class) if vars(args)[f"key:{name}"] is not None}
+
+
 def config_from_flags(args: argparse.Namespace, config_class: type[Config]) -> tuple[Config, dict[str, str]]:
-    """Resolve defaults <- --preset <- --config <- flags; return the config and the origin of each value."""
+    """Resolve defaults <- --preset <- --config <- flags; return the config and the origin of each value.
+
+    A --config that is the snapshot of a run brings the recorded origins along.
+    """
     layers: list[Layer] = []
     if args.preset:
         layers.append(preset_layer(args.preset, config_class))
     if args.config:
-        layers.append(read_layer(args.config, config_class))
-    given = {name: vars(args)[f"key:{name}"] for name in keys(config_class) if vars(args)[f"key:{name}"] is not None}
+        layers += read_layers(args.config, config_class)
+    given = given_keys(args, config_class)
     where = "command line"
     layers.append(
         (where, {name: known_key(config_class, name, where).parse(text, where) for name, text in given.items()})

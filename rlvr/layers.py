@@ -1,0 +1,416 @@
+"""The config files of a model folder: made with comments, resolved layer by layer, edited without losing a comment.
+
+Built-in defaults <- `model.toml` <- `training.toml` or `eval.toml` <- the [ephemeral] table of that file (for one run)
+<- flags. `resolve_for(folder, TrainConfig, flags)` gives the config and where each value came from.
+
+Not here: what the keys are and what they may hold (`config.py`); the text of new files (`layer_files.py`); where the
+folder of a model lies (`cycles.py`).
+"""
+
+import contextlib
+import difflib
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from rlvr.config import Config, EvalConfig, Key, RunConfig, TrainConfig, keys, known_key, read_toml, resolve
+from rlvr.errors import RlvrError
+from rlvr.layer_files import (
+    EPHEMERAL,
+    MODEL_FILE,
+    SCOPE_FILES,
+    WORDS,
+    default_line,
+    locked,
+    model_text,
+    scope_text,
+    toml_text,
+    write_all,
+)
+
+COMMAND_LINE = "command line"
+SCOPES = ("global", "permanent", "ephemeral")
+
+Scope = Literal["global", "permanent", "ephemeral"]
+Target = Literal["train", "eval"]
+
+CONFIG_CLASSES: dict[str, type[RunConfig]] = {"train": TrainConfig, "eval": EvalConfig}
+
+FROZEN = tuple(name for name, key in keys(TrainConfig).items() if key.frozen)
+"""Keys that may not change once a model has an adapter."""
+
+
+class Change(NamedTuple):
+    """One edit: the values as TOML text, None where the key is not set."""
+
+    file: str
+    key: str
+    old: str | None
+    new: str | None
+
+
+class Layer(NamedTuple):
+    """Checked values and the name of their origin as users see it; `where` is the path that errors name."""
+
+    origin: str
+    values: dict[str, Any]
+    where: str
+
+
+def target_of(config_class: type[RunConfig]) -> Target:
+    return "eval" if issubclass(config_class, EvalConfig) else "train"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Making the files
+
+
+def create(folder: Path, values: Mapping[str, Any]) -> None:
+    """Write `model.toml` with every key explained and those of `values` set, and empty overrides for both programs.
+
+    Makes the folder. All three files or none.
+
+    Raises:
+        RlvrError: for a bad value, a folder that has such a file already, or one that cannot be written.
+    """
+    where = f"{folder / MODEL_FILE}"
+    checked = _check(values, list(CONFIG_CLASSES.values()), where)
+    texts = {folder / MODEL_FILE: model_text(checked)}
+    for target, name in SCOPE_FILES.items():
+        texts[folder / name] = scope_text(target)
+    for path in texts:
+        if path.is_symlink() or path.exists():
+            raise RlvrError(f"{path}: exists already: change it with rlvrctl.py config set, or choose another name")
+    is_new = not folder.exists()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RlvrError(f"{folder}: cannot be made: {error.strerror}") from None
+    try:
+        write_all({path: text.encode() for path, text in texts.items()})
+    except RlvrError:
+        if is_new:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        raise
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Reading and resolving
+
+
+def layers_of(folder: Path, config_class: type[RunConfig]) -> list[Layer]:
+    """The layers of the files, lowest first, each with the keys that this config class knows.
+
+    Raises:
+        RlvrError: naming file, key and reason for anything in them that is not right.
+    """
+    target = target_of(config_class)
+    model_file, scope_file = folder / MODEL_FILE, folder / SCOPE_FILES[target]
+    if not model_file.exists():
+        raise RlvrError(f"{model_file}: no such file: make the model with rlvrctl.py init --model {folder.name}")
+    model = _check_model(read_toml(model_file), str(model_file))
+    known = keys(config_class)
+    permanent, ephemeral = _check_scope(_read_scope(scope_file), target, str(scope_file))
+    return [
+        Layer(MODEL_FILE, {name: value for name, value in model.items() if name in known}, str(model_file)),
+        Layer(scope_file.name, permanent, str(scope_file)),
+        Layer(f"{scope_file.name} [{EPHEMERAL}]", ephemeral, f"{scope_file} [{EPHEMERAL}]"),
+    ]
+
+
+def resolve_for(
+    folder: Path,
+    config_class: type[Config],
+    flags: Mapping[str, Any] | None = None,
+    frozen: Mapping[str, Any] | None = None,
+) -> tuple[Config, dict[str, str]]:
+    """Resolve every key: defaults, the files of the model folder, then `flags`; also say where each value came from.
+
+    `flags` hold values, or their text as it was typed. `frozen` is what the model's first adapter was made with, from
+    `frozen_values`; None while the model has no adapter.
+
+    Raises:
+        RlvrError: naming file, key and reason for anything that is not right, frozen keys included.
+    """
+    layers = [*layers_of(folder, config_class), flags_layer(flags or {}, config_class)]
+    config, origins = resolve(config_class, [(layer.origin, layer.values) for layer in layers])
+    places = {layer.origin: layer.where for layer in layers}
+    known = keys(config_class)
+    for name, made_with in (frozen or {}).items():
+        if name in known:
+            origin = origins[name]
+            _check_frozen(name, vars(config)[name], made_with, places.get(origin, origin))
+    return config, origins
+
+
+def flags_layer(flags: Mapping[str, Any], config_class: type[RunConfig]) -> Layer:
+    """The flags of a command as the topmost layer: checked values, from values or from their text."""
+    values = {}
+    for name, value in flags.items():
+        key = _key_of(name, target_of(config_class), COMMAND_LINE)
+        values[name] = key.parse(value, COMMAND_LINE) if isinstance(value, str) else key.check(value, COMMAND_LINE)
+    return Layer(COMMAND_LINE, values, COMMAND_LINE)
+
+
+def frozen_values(snapshot: Path) -> dict[str, Any]:
+    """What an adapter was made with, out of the `config.toml` of its cycle: frozen key -> value."""
+    document = read_toml(snapshot)
+    known = keys(TrainConfig)
+    return {name: known[name].check(document[name], str(snapshot)) for name in FROZEN if name in document}
+
+
+def ephemeral_values(folder: Path, config_class: type[RunConfig]) -> dict[str, Any]:
+    """The checked values of the [ephemeral] table for this kind of run."""
+    target = target_of(config_class)
+    file = folder / SCOPE_FILES[target]
+    return _check_scope(_read_scope(file), target, str(file))[1]
+
+
+def _read_scope(file: Path) -> dict[str, Any]:
+    return read_toml(file) if file.exists() or file.is_symlink() else {}
+
+
+def _check_frozen(name: str, value: Any, made_with: Any, where: str) -> None:
+    if value != made_with:
+        if where == "default":
+            hint = f"set {name} = {toml_text(made_with)} in {MODEL_FILE}"
+        else:
+            hint = f"keep {toml_text(made_with)}"
+        raise RlvrError(
+            f"{where}: {name} = {toml_text(value)}, but the adapters of this model were made with "
+            f"{toml_text(made_with)} and fit no other: {hint}, or make a new model: rlvrctl.py init --model OTHER"
+        )
+
+
+def _key_of(name: str, target: str, where: str) -> Key:
+    """The key of that name for this kind of run; a key of the other kind is told where it belongs."""
+    known = keys(CONFIG_CLASSES[target])
+    other = "eval" if target == "train" else "train"
+    if name not in known and name in keys(CONFIG_CLASSES[other]):
+        advice = "leave it out" if where == COMMAND_LINE else f"put it into {SCOPE_FILES[other]}"
+        raise RlvrError(f"{where}: {name} is a key of {WORDS[other]}, not of {WORDS[target]}: {advice}")
+    return known_key(CONFIG_CLASSES[target], name, where)
+
+
+def _check(values: Mapping[str, Any], classes: Iterable[type[RunConfig]], where: str) -> dict[str, Any]:
+    """Check values against every class that knows their key; a key that none knows is an error."""
+    checked = {}
+    for name, value in values.items():
+        for key in _keys_of_all(name, classes, where):
+            checked[name] = key.check(value, where)
+    return checked
+
+
+def _keys_of_all(name: str, classes: Iterable[type[RunConfig]], where: str) -> list[Key]:
+    known = [keys(each) for each in classes]
+    found = [each[name] for each in known if name in each]
+    if not found:
+        names = list(dict.fromkeys(known_name for each in known for known_name in each))
+        near = difflib.get_close_matches(name, names, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}"
+        raise RlvrError(f"{where}: unknown key {name!r}: {hint}")
+    return found
+
+
+def _check_model(document: Mapping[str, Any], where: str) -> dict[str, Any]:
+    if EPHEMERAL in document:
+        raise RlvrError(f"{where}: [{EPHEMERAL}] has no meaning here: put it into {' or '.join(SCOPE_FILES.values())}")
+    return _check(document, CONFIG_CLASSES.values(), where)
+
+
+def _check_scope(document: Mapping[str, Any], target: str, where: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Check a `training.toml` or `eval.toml`; return (permanent values, ephemeral values)."""
+    table = document.get(EPHEMERAL, {})
+    if not isinstance(table, dict):
+        raise RlvrError(f"{where}: {EPHEMERAL} = {table!r} must be a table: write [{EPHEMERAL}] and its keys below")
+    checked = []
+    for values, place in ((document, where), (table, f"{where} [{EPHEMERAL}]")):
+        checked.append(
+            {
+                name: _key_of(name, target, place).check(value, place)
+                for name, value in values.items()
+                if values is table or name != EPHEMERAL
+            }
+        )
+    return checked[0], checked[1]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Editing
+
+
+def set_keys(
+    folder: Path,
+    scope: Scope,
+    pairs: Mapping[str, str],
+    target: Target | None = None,
+    frozen: Mapping[str, Any] | None = None,
+) -> list[Change]:
+    """Set keys in one layer, all of them or none; comments, order and spacing of the file stay as they are.
+
+    Raises:
+        RlvrError: before anything is written, for a key or value that is not right, or a file that is broken.
+    """
+    values: dict[str, dict[str, Any]] = {}
+    for name, text in pairs.items():
+        file = file_of(scope, name, target)
+        parsed = None
+        for key in _keys_of_all(name, CONFIG_CLASSES.values(), COMMAND_LINE):
+            parsed = key.parse(text, COMMAND_LINE)
+        if frozen and name in frozen:
+            _check_frozen(name, parsed, frozen[name], COMMAND_LINE)
+        values.setdefault(file, {})[name] = list(parsed) if isinstance(parsed, tuple) else parsed
+    return _edit(folder, scope, values)
+
+
+def unset_keys(folder: Path, scope: Scope, names: Iterable[str], target: Target | None = None) -> list[Change]:
+    """Take keys out of one layer. A misspelt key can be taken out too, if it is there; else it is an error."""
+    wanted: dict[str, dict[str, Any]] = {}
+    for name in names:
+        known = any(name in keys(each) for each in CONFIG_CLASSES.values())
+        places = [file_of(scope, name, target)] if known else _files_with(folder, scope, name, target)
+        for file in places:
+            wanted.setdefault(file, {})[name] = None
+    return _edit(folder, scope, wanted)
+
+
+def file_of(scope: Scope, name: str, target: Target | None = None) -> str:
+    """The file that holds a key of this scope: of both kinds of run and without `target`, that of training.
+
+    Raises:
+        RlvrError: for an unknown key, or one that `target` does not know.
+    """
+    _keys_of_all(name, CONFIG_CLASSES.values(), COMMAND_LINE)
+    if scope == "global":
+        return MODEL_FILE
+    if target is None:
+        target = "train" if name in keys(TrainConfig) else "eval"
+    if name not in keys(CONFIG_CLASSES[target]):
+        raise RlvrError(f"{name} is not a key of {WORDS[target]}: leave out --for {target}")
+    return SCOPE_FILES[target]
+
+
+def _files_with(folder: Path, scope: Scope, name: str, target: Target | None) -> list[str]:
+    """The files of the scope that set this name, which is no key."""
+    files = (
+        [MODEL_FILE] if scope == "global" else [SCOPE_FILES[each] for each in SCOPE_FILES if target in (None, each)]
+    )
+    found = [file for file in files if name in _table_of(_read_scope(folder / file), scope)]
+    if not found:
+        _keys_of_all(name, CONFIG_CLASSES.values(), COMMAND_LINE)
+    return found
+
+
+def _table_of(document: Any, scope: Scope) -> Any:
+    return document.get(EPHEMERAL, {}) if scope == "ephemeral" else document
+
+
+def clear_ephemeral(folder: Path, config_class: type[RunConfig], used: Mapping[str, Any]) -> list[Change]:
+    """After a run that succeeded: remove from [ephemeral] what it used; what was changed meanwhile stays."""
+    file = SCOPE_FILES[target_of(config_class)]
+    if not (folder / file).exists():
+        return []
+    with locked(folder):
+        table = _table_of(_read_scope(folder / file), "ephemeral")
+        gone = [name for name, value in table.items() if name in used and _same(value, used[name])]
+        return _editlocked(folder, "ephemeral", {file: dict.fromkeys(gone)}) if gone else []
+
+
+def _same(first: Any, second: Any) -> bool:
+    return (list(first) if isinstance(first, tuple) else first) == (
+        list(second) if isinstance(second, tuple) else second
+    )
+
+
+def _edit(folder: Path, scope: Scope, wanted: Mapping[str, Mapping[str, Any]]) -> list[Change]:
+    with locked(folder):
+        return _editlocked(folder, scope, wanted)
+
+
+def _editlocked(folder: Path, scope: Scope, wanted: Mapping[str, Mapping[str, Any]]) -> list[Change]:
+    """Write `wanted` (file -> key -> value, None to remove) into one layer; the caller holds the lock."""
+    changes: list[Change] = []
+    contents: dict[Path, bytes] = {}
+    for name, values in wanted.items():
+        path = folder / name
+        if path.exists() or path.is_symlink():
+            read_toml(path)  # the errors of a file that is broken already
+            raw = path.read_bytes().decode()
+        elif name == MODEL_FILE:
+            raise RlvrError(f"{path}: no such file: make the model with rlvrctl.py init --model {folder.name}")
+        else:
+            raw = scope_text(next(target for target, file in SCOPE_FILES.items() if file == name))
+        text = raw.removeprefix("\ufeff")
+        marked = raw[: len(raw) - len(text)]
+        before = _table_of(tomllib.loads(text), scope)
+        for key, value in values.items():
+            old = toml_text(before[key]) if key in before else None
+            changes.append(Change(name, key, old, None if value is None else toml_text(value)))
+            text = _edit_text(text, scope, key, value, path)
+        document = tomllib.loads(text)
+        # Taking out a key must be possible while another one is still wrong; whoever sets one wants it to count.
+        if any(value is not None for value in values.values()):
+            if name == MODEL_FILE:
+                _check_model(document, str(path))
+            else:
+                _check_scope(document, next(t for t, file in SCOPE_FILES.items() if file == name), str(path))
+        if marked + text != raw:
+            contents[path] = (marked + text).encode()
+    write_all(contents)
+    return changes
+
+
+def _edit_text(text: str, scope: Scope, key: str, value: Any, path: Path) -> str:
+    """Set (or with None remove) one key in the text of a file, and nothing else."""
+    expected = tomllib.loads(text)
+    table = expected.setdefault(EPHEMERAL, {}) if scope == "ephemeral" else expected
+    if value is None:
+        if key not in table:
+            return text
+        del table[key]
+    else:
+        table[key] = value
+    ways: list[Callable[[], str]] = [lambda: _swap_default_line(text, key, value)] if scope == "global" else []
+    ways.append(lambda: _edit_with_tomlkit(text, scope, key, value))
+    for way in ways:
+        edited = way()
+        with contextlib.suppress(tomllib.TOMLDecodeError):
+            if tomllib.loads(edited) == expected:
+                return edited
+    raise RlvrError(f"{path}: {key} cannot be changed without touching the rest: edit the file by hand")
+
+
+def _swap_default_line(text: str, key: str, value: Any) -> str:
+    """Let `key = value` take the place of the commented default, or the other way round; else the text as it was.
+
+    Only the very line that `create` writes is replaced, never one that a person wrote.
+    """
+    known = {**keys(EvalConfig), **keys(TrainConfig)}
+    if key not in known:
+        return text
+    default = default_line(known[key])
+    if value is not None:
+        pattern, line = re.escape(default), f"{key} = {toml_text(value)}"
+    else:
+        pattern, line = rf"{re.escape(key)} = [^#\r\n]*", default
+    return re.sub(rf"(?m)^{pattern}(?=\r?$)", lambda match: line, text, count=1)
+
+
+def _edit_with_tomlkit(text: str, scope: Scope, key: str, value: Any) -> str:
+    import tomlkit  # slower to import than everything else here, and only needed for an edit
+
+    document = tomlkit.parse(text)
+    if scope == "ephemeral" and EPHEMERAL not in document:
+        document[EPHEMERAL] = tomlkit.table()
+    table: Any = _table_of(document, scope)
+    if value is None:
+        del table[key]
+    else:
+        table[key] = value
+    edited = tomlkit.dumps(document)
+    # tomlkit ends the lines that it adds with \n alone.
+    is_crlf = "\r\n" in text and not re.search(r"(?<!\r)\n", text)
+    return re.sub(r"(?<!\r)\n", "\r\n", edited) if is_crlf else edited
