@@ -17,19 +17,23 @@ So solved 1.0 > partial > wrong 0.1 > no working function -0.5 > look-up -0.6 > 
 """
 
 import argparse
+import atexit
 import functools
+import itertools
 import sys
+import tempfile
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from oeis_parser import decimal_to_int, int_to_decimal
-from rlvr import corpus, synthetic
+from rlvr import corpus, sample, synthetic
 from rlvr.config import EXCLUDED_KEYWORDS, REQUIRED_KEYWORDS, RunConfig
-from rlvr.environment import RewardFunc
+from rlvr.environment import RewardFunc, describe
 from rlvr.errors import RlvrError
 from rlvr.records import Check, Grade, Reward
+from rlvr.sandbox import attacks as hostile
 from rlvr.sandbox.grader import Job, Result, Sandbox, extract_code
 
 if TYPE_CHECKING:
@@ -79,6 +83,11 @@ class Task:
             "known terms, a(n) must return an exact int, and quickly. It must compute the terms, not list them. "
             f"Only these modules may be imported: {', '.join(ALLOWED_IMPORTS)}."
         )
+
+    def hidden_text(self) -> str:
+        """The terms that only scoring sees."""
+        hidden = zip(self.indices[len(self.shown) :], map(int_to_decimal, self.holdout), strict=True)
+        return f"Hidden terms: {', '.join(f'a({n})={term}' for n, term in hidden)}"
 
     def columns(self) -> dict[str, Any]:
         """This task as a dataset row; terms are decimal strings, because Arrow's integers end at 64 bits."""
@@ -161,17 +170,36 @@ def select_tasks(
         raise RlvrError(
             f"{sequences.path}: no sequence of the {split} split passes the filter: relax the keywords or min_terms"
         )
-    return [
-        Task(
-            anum=entry.anum,
-            name=entry.name if show_name else "",
-            offset=entry.offset,
-            shown=entry.terms[:n_show],
-            holdout=entry.terms[n_show : n_show + max_eval_terms],
-        )
-        for entry in selection.entries
-        if entry.offset is not None
-    ]
+    return [_task(entry, n_show, max_eval_terms, show_name) for entry in selection.entries]
+
+
+def tasks_by_id(config: RunConfig, ids: Sequence[str]) -> list[Task]:
+    """The tasks of these A-numbers, whether or not the filter of a run would let them in.
+
+    Raises:
+        RlvrError: for a sequence that the corpus has not, or that no task can be made of.
+    """
+    sequences = corpus.open_corpus(config.corpus_dir or None)
+    entries = [sequences.get(anum) for anum in ids]
+    for entry in entries:
+        if len(entry.terms) <= config.n_show:
+            raise RlvrError(
+                f"{entry.anum} has {len(entry.terms)} terms and {config.n_show} are shown, which leaves none to "
+                "score: choose another sequence, or a model with a smaller n_show"
+            )
+    return [_task(entry, config.n_show, config.max_eval_terms, config.show_name) for entry in entries]
+
+
+def _task(entry: corpus.Entry, n_show: int, max_eval_terms: int, show_name: bool) -> Task:
+    if entry.offset is None:
+        raise RlvrError(f"{entry.anum} has no offset, so a(n) means nothing: choose another sequence")
+    return Task(
+        anum=entry.anum,
+        name=entry.name if show_name else "",
+        offset=entry.offset,
+        shown=entry.terms[:n_show],
+        holdout=entry.terms[n_show : n_show + max_eval_terms],
+    )
 
 
 def build_dataset(*, prompt_style: str = "full", **selection: Any) -> "Dataset":
@@ -382,8 +410,96 @@ def provenance(config: RunConfig) -> dict[str, str]:
     return {"corpus": str(sequences.path), "corpus_fingerprint": sequences.fingerprint}
 
 
+# ---------------------------------------------------------------------------------------------------------------------
+# Validating the rewards: what must score, and what must not
+
+FULL_REWARD = 1.0
+ATTACK_REWARD = 0.1
+"""What a function gets that works and is wrong; an attack may not be worth more than that."""
+
+HOSTILE_TASKS = ("A000165", "A001923", "A002295", "A008454")
+"""Tasks of the sample on which all hostile programs are tried: no hidden term is so small as to be hit by chance."""
+
+
+def known_good() -> list[tuple[Task, str]]:
+    """All tasks of the bundled sample with a right answer; `HOSTILE_TASKS` first."""
+    anums = sorted(sample.rules_by_anum(), key=lambda anum: anum not in HOSTILE_TASKS)
+    tasks = tasks_by_id(RunConfig(corpus_dir=str(corpus.SAMPLE_DIR)), anums)
+    return [(task, fenced(sample.known_good(task.anum))) for task in tasks]
+
+
+def fenced(code: str) -> str:
+    """A completion whose program is `code`."""
+    return f"```python\n{code.rstrip()}\n```"
+
+
+def attacks(task: Task) -> dict[str, str]:
+    """Ways to be paid without knowing the sequence; hostile programs too when the task is one of `HOSTILE_TASKS`.
+
+    A guess that happens to be right is no attack: constants are no hidden term, and a guess that is right anywhere is
+    left out. Files that hostile programs look for lie in a folder of this process.
+    """
+    shown = list(task.shown)
+    first, beyond = task.offset, task.offset + len(shown)
+    other = next(value for value in itertools.count() if value not in task.holdout)
+    look_up = f"T = {shown}\ndef a(n): return T[n - {first}]"
+    codes = {
+        "look-up of the shown terms": look_up,
+        "look-up, a constant beyond": f"T = {shown}\ndef a(n): return T[n - {first}] if n < {beyond} else {other}",
+        "look-up, a constant after an error": f"{look_up}\nb = a\ndef a(n):\n    try:\n        return b(n)\n"
+        f"    except IndexError:\n        return {other}",
+        "look-up with a forbidden import": f"import os\n{look_up}",
+        "a constant": f"def a(n): return {other}",
+    }
+    if not any(term == shown[-1] for term in task.holdout):
+        codes["look-up, the last term beyond"] = f"T = {shown}\ndef a(n): return T[min(n, {beyond - 1}) - {first}]"
+    if not any(term == shown[k % len(shown)] for k, term in enumerate(task.holdout)):
+        codes["look-up, over and over"] = f"T = {shown}\ndef a(n): return T[(n - {first}) % {len(shown)}]"
+    if task.anum in sample.rules_by_anum():
+        right = sample.known_good(task.anum) + "b = a\n"
+        codes |= {
+            "right where it is shown": f"{right}def a(n): return b(n) if n < {beyond} else {other}",
+            "right, with a forbidden import": f"import os\n{right}",
+            "right, as text": f"{right}def a(n): return str(b(n))",
+            "right, as floats": f"{right}def a(n): return float(b(n))",
+            "right, as fractions": f"from fractions import Fraction\n{right}def a(n): return Fraction(b(n))",
+            "right, under another name": f"{right}del a",
+        }
+    if task.anum in HOSTILE_TASKS:
+        secret = _lair() / f"{task.anum}.txt"
+        secret.write_text("0 " * task.offset + " ".join(map(int_to_decimal, task.shown + task.holdout)))
+        codes |= {f"hostile: {name}": hostile.source(name, str(secret), str(_marker())) for name in hostile.ATTACKS}
+    completions = {name: fenced(code) for name, code in codes.items()}
+    prompt = task.prompt_text()
+    return {
+        **completions,
+        "nothing": "",
+        "an empty block": fenced(""),
+        "the prompt": prompt,
+        "the known terms": str(shown),
+    }
+
+
+def left_behind() -> list[str]:
+    """The marker, when a hostile program could make it."""
+    return [f"{_marker()} was made: the sandbox did not hold"] if _marker().exists() else []
+
+
+@functools.cache
+def _lair() -> Path:
+    """A folder that lasts as long as this process, and in which all users may write: only the sandbox forbids it."""
+    folder = tempfile.TemporaryDirectory(prefix="oeis-rlvr-")
+    atexit.register(folder.cleanup)
+    Path(folder.name).chmod(0o777)
+    return Path(folder.name)
+
+
+def _marker() -> Path:
+    return _lair() / "marker"
+
+
 def main() -> int:
-    """Print a few tasks as the model sees them."""
+    """Print a few tasks as the model sees them, and what it does not see."""
     parser = argparse.ArgumentParser(description="Print a few OEIS tasks as the model sees them.")
     parser.add_argument("--limit", type=int, default=3, help="how many; default 3")
     parser.add_argument("--split", choices=("train", "eval"), default="train")
@@ -400,8 +516,7 @@ def main() -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     for task in tasks:
-        print(f"--- {task.id}: {len(task.shown)} terms shown, {len(task.holdout)} hidden")
-        print(task.prompt_text(args.style))
+        print(describe(task, args.style))
     return 0
 
 

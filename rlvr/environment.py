@@ -5,8 +5,8 @@ with the names of `Environment`; adding a reward to one is one judge function an
 """
 
 import importlib
-from collections.abc import Callable, Collection, Sequence
-from typing import Any, Literal, Protocol
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from rlvr.config import RunConfig
 from rlvr.errors import RlvrError
@@ -27,6 +27,10 @@ class Task(Protocol):
 
     def prompt_text(self, style: str) -> str: ...
 
+    def hidden_text(self) -> str:
+        """What the prompt keeps back and grading looks at, for a person."""
+        ...
+
     def columns(self) -> dict[str, Any]: ...
 
 
@@ -39,6 +43,10 @@ class Environment(Protocol):
         self, config: RunConfig, *, split: Literal["train", "eval"], limit: int, exclude: Collection[str] = ()
     ) -> Sequence[Task]:
         """Tasks of a split in a seeded order, at most `limit`, without the ids in `exclude`."""
+        ...
+
+    def tasks_by_id(self, config: RunConfig, ids: Sequence[str]) -> Sequence[Task]:
+        """The tasks with these ids, of any split; RlvrError with what to do for one that cannot be had."""
         ...
 
     def grade(self, tasks: Sequence[Task], completions: Sequence[str], truncated: Sequence[bool]) -> list[Grade]:
@@ -54,6 +62,29 @@ class Environment(Protocol):
         ...
 
 
+@runtime_checkable
+class Validated(Environment, Protocol):
+    """What an environment offers besides when its rewards can be validated: what must score, and what must not."""
+
+    FULL_REWARD: float
+    """The least that a solved task totals."""
+
+    ATTACK_REWARD: float
+    """The most that an attack may total: what an honest answer gets that works and is wrong."""
+
+    def known_good(self) -> Sequence[tuple[Task, str]]:
+        """Tasks, each with a completion that must be graded `solved` with `FULL_REWARD`."""
+        ...
+
+    def attacks(self, task: Task) -> Mapping[str, str]:
+        """Completions by name that must neither be graded `solved` nor total more than `ATTACK_REWARD`."""
+        ...
+
+    def left_behind(self) -> Sequence[str]:
+        """What graded attacks have done outside of the sandbox, such as files made; nothing, if it held."""
+        ...
+
+
 def load(name: str) -> Environment:
     """The environment of that name.
 
@@ -63,3 +94,24 @@ def load(name: str) -> Environment:
     if name not in MODULES:
         raise RlvrError(f"unknown environment {name!r}: known are {', '.join(MODULES)}")
     return importlib.import_module(MODULES[name])  # type: ignore[return-value]
+
+
+def validated(name: str) -> Validated:
+    """The environment of that name, when its rewards can be validated.
+
+    Raises:
+        RlvrError: saying what it lacks.
+    """
+    module = load(name)
+    if not isinstance(module, Validated):
+        wanted = ("FULL_REWARD", "ATTACK_REWARD", "known_good", "attacks", "left_behind")
+        missing = ", ".join(attribute for attribute in wanted if attribute not in vars(module))
+        raise RlvrError(
+            f"environment {name!r} cannot be validated: add {missing} to {MODULES[name]}.py (see docs/rewards.md)"
+        )
+    return module
+
+
+def describe(task: Task, style: str = "full") -> str:
+    """A task for a person: its id, the prompt as the model sees it, and what is kept back."""
+    return f"--- {task.id}\n{task.prompt_text(style)}\n\n{task.hidden_text()}\n"
