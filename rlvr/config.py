@@ -141,13 +141,26 @@ class EvalConfig(RunConfig):
 
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "gemma4-e2b": {},
+    "gemma4-e2b": {
+        "base_model": "unsloth/gemma-4-E2B-it",
+        "max_seq_length": 4096,
+        "lora_rank": 32,
+        "lora_alpha": 64,
+        "learning_rate": 5e-5,
+        "prompts_per_step": 4,
+        "num_generations": 4,
+        "completions_per_forward": 4,
+        "max_new_tokens": 3072,
+    },
     "qwen3-0.6b": {
         "base_model": "Qwen/Qwen3-0.6B",
+        "max_seq_length": 4096,
         # It thinks before it answers: with fewer tokens most answers would be cut off. Its vocabulary of 152 k makes
         # the logits of one forward pass the largest part of the memory, about 4 GB a completion of this length.
         "max_completion_length": 2048,
         "completions_per_forward": 2,
+        "lora_rank": 32,
+        "lora_alpha": 64,
         "prompts_per_step": 4,
         "num_generations": 8,
         "learning_rate": 1e-4,
@@ -399,6 +412,12 @@ def add_key_flags(parser: argparse.ArgumentParser, config_class: type[RunConfig]
 def given_keys(args: argparse.Namespace, config_class: type[RunConfig]) -> dict[str, str]:
     """The text of each key flag that was given, by key."""
     return {name: vars(args)[f"key:{name}"] for name in keys(config_class) if vars(args)[f"key:{name}"] is not None}
+
+
+def given_keys(args: argparse.Namespace, config_class: type[RunConfig]) -> dict[str, str]:
+    """The keys that were given as flags, as text."""
+    found = {name: vars(args)[f"key:{name}"] for name in keys(config_class)}
+    return {name: text for name, text in found.items() if text is not None}
 
 
 def config_from_flags(args: argparse.Namespace, config_class: type[Config]) -> tuple[Config, dict[str, str]]:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from rlvr.config import Config, EvalConfig, Key, RunConfig, TrainConfig, keys, known_key, read_toml, resolve
+from rlvr.config import PRESETS, Config, EvalConfig, Key, RunConfig, TrainConfig, keys, read_toml, resolve
 from rlvr.errors import RlvrError
 from rlvr.layer_files import (
     EPHEMERAL,
@@ -31,11 +31,14 @@ from rlvr.layer_files import (
 )
 
 COMMAND_LINE = "command line"
-SCOPES = ("global", "permanent", "ephemeral")
+PRESET_SUMMARY = "summary"
+"""What a preset's file may hold beside keys: one line for people."""
 
 Scope = Literal["global", "permanent", "ephemeral"]
 Target = Literal["train", "eval"]
 
+SCOPES: tuple[Scope, ...] = ("global", "permanent", "ephemeral")
+TARGETS: tuple[Target, ...] = ("train", "eval")
 CONFIG_CLASSES: dict[str, type[RunConfig]] = {"train": TrainConfig, "eval": EvalConfig}
 
 FROZEN = tuple(name for name, key in keys(TrainConfig).items() if key.frozen)
@@ -75,8 +78,8 @@ def create(folder: Path, values: Mapping[str, Any]) -> None:
     Raises:
         RlvrError: for a bad value, a folder that has such a file already, or one that cannot be written.
     """
-    where = f"{folder / MODEL_FILE}"
-    checked = _check(values, list(CONFIG_CLASSES.values()), where)
+    where = str(folder / MODEL_FILE)
+    checked = _check(values, where)
     texts = {folder / MODEL_FILE: model_text(checked)}
     for target, name in SCOPE_FILES.items():
         texts[folder / name] = scope_text(target)
@@ -101,6 +104,23 @@ def create(folder: Path, values: Mapping[str, Any]) -> None:
 # Reading and resolving
 
 
+def preset_values(name: str, presets_dir: Path) -> dict[str, Any]:
+    """The checked values of a preset, built in or a file of `presets_dir`.
+
+    Raises:
+        RlvrError: for an unknown one, with the nearest name, and for anything wrong in its file.
+    """
+    if name in PRESETS:
+        return dict(PRESETS[name])
+    file = presets_dir / f"{name}.toml"
+    own = {path.stem for path in presets_dir.glob("*.toml")}
+    if name not in own:
+        near = difflib.get_close_matches(name, [*PRESETS, *own], n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join([*PRESETS, *sorted(own)])}"
+        raise RlvrError(f"no preset {name!r}, neither built in nor in {presets_dir}: {hint}")
+    return _check({key: value for key, value in read_toml(file).items() if key != PRESET_SUMMARY}, str(file))
+
+
 def layers_of(folder: Path, config_class: type[RunConfig]) -> list[Layer]:
     """The layers of the files, lowest first, each with the keys that this config class knows.
 
@@ -109,11 +129,9 @@ def layers_of(folder: Path, config_class: type[RunConfig]) -> list[Layer]:
     """
     target = target_of(config_class)
     model_file, scope_file = folder / MODEL_FILE, folder / SCOPE_FILES[target]
-    if not model_file.exists():
-        raise RlvrError(f"{model_file}: no such file: make the model with rlvrctl.py init --model {folder.name}")
-    model = _check_model(read_toml(model_file), str(model_file))
+    model = _check_model(_read_model(folder), str(model_file))
     known = keys(config_class)
-    permanent, ephemeral = _check_scope(_read_scope(scope_file), target, str(scope_file))
+    permanent, ephemeral = _check_scope(_read_optional(scope_file), target, str(scope_file))
     return [
         Layer(MODEL_FILE, {name: value for name, value in model.items() if name in known}, str(model_file)),
         Layer(scope_file.name, permanent, str(scope_file)),
@@ -166,10 +184,19 @@ def ephemeral_values(folder: Path, config_class: type[RunConfig]) -> dict[str, A
     """The checked values of the [ephemeral] table for this kind of run."""
     target = target_of(config_class)
     file = folder / SCOPE_FILES[target]
-    return _check_scope(_read_scope(file), target, str(file))[1]
+    return _check_scope(_read_optional(file), target, str(file))[1]
 
 
-def _read_scope(file: Path) -> dict[str, Any]:
+def _read_model(folder: Path) -> dict[str, Any]:
+    if not (folder / MODEL_FILE).exists():
+        raise RlvrError(
+            f"{folder / MODEL_FILE}: no such file: make the model with rlvrctl.py init --model {folder.name}"
+        )
+    return read_toml(folder / MODEL_FILE)
+
+
+def _read_optional(file: Path) -> dict[str, Any]:
+    """Overrides may be missing altogether; a link that leads nowhere is no such case."""
     return read_toml(file) if file.exists() or file.is_symlink() else {}
 
 
@@ -185,27 +212,29 @@ def _check_frozen(name: str, value: Any, made_with: Any, where: str) -> None:
         )
 
 
-def _key_of(name: str, target: str, where: str) -> Key:
+def _key_of(name: str, target: Target, where: str) -> Key:
     """The key of that name for this kind of run; a key of the other kind is told where it belongs."""
+    _keys_of_all(name, where)
     known = keys(CONFIG_CLASSES[target])
-    other = "eval" if target == "train" else "train"
-    if name not in known and name in keys(CONFIG_CLASSES[other]):
+    if name not in known:
+        other = "eval" if target == "train" else "train"
         advice = "leave it out" if where == COMMAND_LINE else f"put it into {SCOPE_FILES[other]}"
         raise RlvrError(f"{where}: {name} is a key of {WORDS[other]}, not of {WORDS[target]}: {advice}")
-    return known_key(CONFIG_CLASSES[target], name, where)
+    return known[name]
 
 
-def _check(values: Mapping[str, Any], classes: Iterable[type[RunConfig]], where: str) -> dict[str, Any]:
-    """Check values against every class that knows their key; a key that none knows is an error."""
+def _check(values: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Check values against every program that knows their key; a key that none knows is an error."""
     checked = {}
     for name, value in values.items():
-        for key in _keys_of_all(name, classes, where):
+        for key in _keys_of_all(name, where):
             checked[name] = key.check(value, where)
     return checked
 
 
-def _keys_of_all(name: str, classes: Iterable[type[RunConfig]], where: str) -> list[Key]:
-    known = [keys(each) for each in classes]
+def _keys_of_all(name: str, where: str) -> list[Key]:
+    """The key of that name in every program that knows one; RlvrError with the nearest name when none does."""
+    known = [keys(each) for each in CONFIG_CLASSES.values()]
     found = [each[name] for each in known if name in each]
     if not found:
         names = list(dict.fromkeys(known_name for each in known for known_name in each))
@@ -218,24 +247,18 @@ def _keys_of_all(name: str, classes: Iterable[type[RunConfig]], where: str) -> l
 def _check_model(document: Mapping[str, Any], where: str) -> dict[str, Any]:
     if EPHEMERAL in document:
         raise RlvrError(f"{where}: [{EPHEMERAL}] has no meaning here: put it into {' or '.join(SCOPE_FILES.values())}")
-    return _check(document, CONFIG_CLASSES.values(), where)
+    return _check(document, where)
 
 
-def _check_scope(document: Mapping[str, Any], target: str, where: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def _check_scope(document: dict[str, Any], target: Target, where: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Check a `training.toml` or `eval.toml`; return (permanent values, ephemeral values)."""
-    table = document.get(EPHEMERAL, {})
-    if not isinstance(table, dict):
-        raise RlvrError(f"{where}: {EPHEMERAL} = {table!r} must be a table: write [{EPHEMERAL}] and its keys below")
-    checked = []
-    for values, place in ((document, where), (table, f"{where} [{EPHEMERAL}]")):
-        checked.append(
-            {
-                name: _key_of(name, target, place).check(value, place)
-                for name, value in values.items()
-                if values is table or name != EPHEMERAL
-            }
-        )
-    return checked[0], checked[1]
+    permanent = {name: value for name, value in document.items() if name != EPHEMERAL}
+    ephemeral = _table_of(document, "ephemeral", where)
+    return _check_for(permanent, target, where), _check_for(ephemeral, target, f"{where} [{EPHEMERAL}]")
+
+
+def _check_for(values: Mapping[str, Any], target: Target, where: str) -> dict[str, Any]:
+    return {name: _key_of(name, target, where).check(value, where) for name, value in values.items()}
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -251,19 +274,40 @@ def set_keys(
 ) -> list[Change]:
     """Set keys in one layer, all of them or none; comments, order and spacing of the file stay as they are.
 
+    `pairs` hold the text of each value. Where training and evaluation have a file each, a key that both know goes to
+    that of `target`, by default "train".
+
     Raises:
         RlvrError: before anything is written, for a key or value that is not right, or a file that is broken.
     """
-    values: dict[str, dict[str, Any]] = {}
+    wanted: dict[str, dict[str, Any]] = {}
     for name, text in pairs.items():
-        file = file_of(scope, name, target)
         parsed = None
-        for key in _keys_of_all(name, CONFIG_CLASSES.values(), COMMAND_LINE):
+        for key in _keys_of_all(name, COMMAND_LINE):
             parsed = key.parse(text, COMMAND_LINE)
-        if frozen and name in frozen:
-            _check_frozen(name, parsed, frozen[name], COMMAND_LINE)
-        values.setdefault(file, {})[name] = list(parsed) if isinstance(parsed, tuple) else parsed
-    return _edit(folder, scope, values)
+        wanted.setdefault(file_of(scope, name, target), {})[name] = parsed
+    return _edit(folder, scope, wanted, frozen)
+
+
+def set_values(
+    folder: Path,
+    scope: Scope,
+    values: Mapping[str, Any],
+    target: Target | None = None,
+    frozen: Mapping[str, Any] | None = None,
+) -> list[Change]:
+    """Like `set_keys` for a bundle of values: without `target`, what both kinds of run know is set for both.
+
+    With `target`, what that kind does not know is left out.
+    """
+    wanted: dict[str, dict[str, Any]] = {}
+    for name, value in _check(values, COMMAND_LINE).items():
+        targets: list[Target] = [
+            each for each in TARGETS if target in (None, each) and name in keys(CONFIG_CLASSES[each])
+        ]
+        for file in dict.fromkeys(file_of(scope, name, each) for each in targets):
+            wanted.setdefault(file, {})[name] = value
+    return _edit(folder, scope, wanted, frozen)
 
 
 def unset_keys(folder: Path, scope: Scope, names: Iterable[str], target: Target | None = None) -> list[Change]:
@@ -277,13 +321,28 @@ def unset_keys(folder: Path, scope: Scope, names: Iterable[str], target: Target 
     return _edit(folder, scope, wanted)
 
 
+def clear_ephemeral(folder: Path, config_class: type[RunConfig], used: Mapping[str, Any]) -> list[Change]:
+    """After a run that succeeded: remove from [ephemeral] what it used; what was changed meanwhile stays."""
+    file = SCOPE_FILES[target_of(config_class)]
+    if not (folder / file).exists():
+        return []
+    with locked(folder):
+        table = _table_of(read_toml(folder / file), "ephemeral", str(folder / file))
+        gone = [name for name, value in table.items() if name in used and _plain(value) == _plain(used[name])]
+        return _edit_in_lock(folder, "ephemeral", {file: dict.fromkeys(gone)}) if gone else []
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
 def file_of(scope: Scope, name: str, target: Target | None = None) -> str:
-    """The file that holds a key of this scope: of both kinds of run and without `target`, that of training.
+    """The file that holds a key of this scope; see `set_keys`.
 
     Raises:
         RlvrError: for an unknown key, or one that `target` does not know.
     """
-    _keys_of_all(name, CONFIG_CLASSES.values(), COMMAND_LINE)
+    _keys_of_all(name, COMMAND_LINE)
     if scope == "global":
         return MODEL_FILE
     if target is None:
@@ -295,75 +354,65 @@ def file_of(scope: Scope, name: str, target: Target | None = None) -> str:
 
 def _files_with(folder: Path, scope: Scope, name: str, target: Target | None) -> list[str]:
     """The files of the scope that set this name, which is no key."""
-    files = (
-        [MODEL_FILE] if scope == "global" else [SCOPE_FILES[each] for each in SCOPE_FILES if target in (None, each)]
-    )
-    found = [file for file in files if name in _table_of(_read_scope(folder / file), scope)]
+    scoped = [SCOPE_FILES[each] for each in TARGETS if target in (None, each)]
+    files = [MODEL_FILE] if scope == "global" else scoped
+    found = [file for file in files if name in _table_of(_read_optional(folder / file), scope, str(folder / file))]
     if not found:
-        _keys_of_all(name, CONFIG_CLASSES.values(), COMMAND_LINE)
+        _keys_of_all(name, COMMAND_LINE)
     return found
 
 
-def _table_of(document: Any, scope: Scope) -> Any:
-    return document.get(EPHEMERAL, {}) if scope == "ephemeral" else document
+def _table_of(document: dict[str, Any], scope: Scope, where: str) -> dict[str, Any]:
+    """The part of a file that this scope reads and writes."""
+    table = document.get(EPHEMERAL, {}) if scope == "ephemeral" else document
+    if not isinstance(table, dict):
+        raise RlvrError(f"{where}: {EPHEMERAL} = {table!r} must be a table: write [{EPHEMERAL}] and its keys below")
+    return table
 
 
-def clear_ephemeral(folder: Path, config_class: type[RunConfig], used: Mapping[str, Any]) -> list[Change]:
-    """After a run that succeeded: remove from [ephemeral] what it used; what was changed meanwhile stays."""
-    file = SCOPE_FILES[target_of(config_class)]
-    if not (folder / file).exists():
-        return []
+def _edit(
+    folder: Path, scope: Scope, wanted: Mapping[str, Mapping[str, Any]], frozen: Mapping[str, Any] | None = None
+) -> list[Change]:
+    for values in wanted.values():
+        for name, value in values.items():
+            if frozen and name in frozen and value is not None:
+                _check_frozen(name, value, frozen[name], COMMAND_LINE)
     with locked(folder):
-        table = _table_of(_read_scope(folder / file), "ephemeral")
-        gone = [name for name, value in table.items() if name in used and _same(value, used[name])]
-        return _editlocked(folder, "ephemeral", {file: dict.fromkeys(gone)}) if gone else []
+        return _edit_in_lock(folder, scope, wanted)
 
 
-def _same(first: Any, second: Any) -> bool:
-    return (list(first) if isinstance(first, tuple) else first) == (
-        list(second) if isinstance(second, tuple) else second
-    )
-
-
-def _edit(folder: Path, scope: Scope, wanted: Mapping[str, Mapping[str, Any]]) -> list[Change]:
-    with locked(folder):
-        return _editlocked(folder, scope, wanted)
-
-
-def _editlocked(folder: Path, scope: Scope, wanted: Mapping[str, Mapping[str, Any]]) -> list[Change]:
-    """Write `wanted` (file -> key -> value, None to remove) into one layer; the caller holds the lock."""
+def _edit_in_lock(folder: Path, scope: Scope, wanted: Mapping[str, Mapping[str, Any]]) -> list[Change]:
+    """Write `wanted` (file -> key -> value, None to remove) into one layer."""
     changes: list[Change] = []
     contents: dict[Path, bytes] = {}
     for name, values in wanted.items():
-        path = folder / name
-        if path.exists() or path.is_symlink():
-            read_toml(path)  # the errors of a file that is broken already
+        path, where = folder / name, str(folder / name)
+        target: Target | None = next((each for each in TARGETS if SCOPE_FILES[each] == name), None)
+        if target is None or path.exists():
+            before = _table_of(_read_model(folder) if target is None else read_toml(path), scope, where)
             raw = path.read_bytes().decode()
-        elif name == MODEL_FILE:
-            raise RlvrError(f"{path}: no such file: make the model with rlvrctl.py init --model {folder.name}")
         else:
-            raw = scope_text(next(target for target, file in SCOPE_FILES.items() if file == name))
+            before, raw = {}, scope_text(target)
         text = raw.removeprefix("\ufeff")
-        marked = raw[: len(raw) - len(text)]
-        before = _table_of(tomllib.loads(text), scope)
         for key, value in values.items():
             old = toml_text(before[key]) if key in before else None
             changes.append(Change(name, key, old, None if value is None else toml_text(value)))
-            text = _edit_text(text, scope, key, value, path)
-        document = tomllib.loads(text)
+            text = _edit_text(text, scope, key, _plain(value), where)
         # Taking out a key must be possible while another one is still wrong; whoever sets one wants it to count.
         if any(value is not None for value in values.values()):
-            if name == MODEL_FILE:
-                _check_model(document, str(path))
+            document = tomllib.loads(text)
+            if target is None:
+                _check_model(document, where)
             else:
-                _check_scope(document, next(t for t, file in SCOPE_FILES.items() if file == name), str(path))
-        if marked + text != raw:
-            contents[path] = (marked + text).encode()
+                _check_scope(document, target, where)
+        mark = "\ufeff" if raw.startswith("\ufeff") else ""
+        if mark + text != raw:
+            contents[path] = (mark + text).encode()
     write_all(contents)
     return changes
 
 
-def _edit_text(text: str, scope: Scope, key: str, value: Any, path: Path) -> str:
+def _edit_text(text: str, scope: Scope, key: str, value: Any, where: str) -> str:
     """Set (or with None remove) one key in the text of a file, and nothing else."""
     expected = tomllib.loads(text)
     table = expected.setdefault(EPHEMERAL, {}) if scope == "ephemeral" else expected
@@ -380,7 +429,7 @@ def _edit_text(text: str, scope: Scope, key: str, value: Any, path: Path) -> str
         with contextlib.suppress(tomllib.TOMLDecodeError):
             if tomllib.loads(edited) == expected:
                 return edited
-    raise RlvrError(f"{path}: {key} cannot be changed without touching the rest: edit the file by hand")
+    raise RlvrError(f"{where}: {key} cannot be changed without touching the rest: edit the file by hand")
 
 
 def _swap_default_line(text: str, key: str, value: Any) -> str:
@@ -401,16 +450,20 @@ def _swap_default_line(text: str, key: str, value: Any) -> str:
 
 def _edit_with_tomlkit(text: str, scope: Scope, key: str, value: Any) -> str:
     import tomlkit  # slower to import than everything else here, and only needed for an edit
+    from tomlkit.exceptions import TOMLKitError
 
-    document = tomlkit.parse(text)
-    if scope == "ephemeral" and EPHEMERAL not in document:
-        document[EPHEMERAL] = tomlkit.table()
-    table: Any = _table_of(document, scope)
-    if value is None:
-        del table[key]
-    else:
-        table[key] = value
-    edited = tomlkit.dumps(document)
+    try:
+        document = tomlkit.parse(text)
+        if scope == "ephemeral" and EPHEMERAL not in document:
+            document[EPHEMERAL] = tomlkit.table()
+        table: Any = document[EPHEMERAL] if scope == "ephemeral" else document
+        if value is None:
+            del table[key]
+        else:
+            table[key] = value
+        edited = tomlkit.dumps(document)
+    except TOMLKitError:  # what tomllib reads and tomlkit does not: the caller sees that nothing was edited
+        return text
     # tomlkit ends the lines that it adds with \n alone.
     is_crlf = "\r\n" in text and not re.search(r"(?<!\r)\n", text)
     return re.sub(r"(?<!\r)\n", "\r\n", edited) if is_crlf else edited
