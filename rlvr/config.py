@@ -410,11 +410,6 @@ def add_key_flags(parser: argparse.ArgumentParser, config_class: type[RunConfig]
 
 
 def given_keys(args: argparse.Namespace, config_class: type[RunConfig]) -> dict[str, str]:
-    """The text of each key flag that was given, by key."""
-    return {name: vars(args)[f"key:{name}"] for name in keys(config_class) if vars(args)[f"key:{name}"] is not None}
-
-
-def given_keys(args: argparse.Namespace, config_class: type[RunConfig]) -> dict[str, str]:
     """The keys that were given as flags, as text."""
     found = {name: vars(args)[f"key:{name}"] for name in keys(config_class)}
     return {name: text for name, text in found.items() if text is not None}
