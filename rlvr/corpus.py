@@ -41,7 +41,10 @@ KNOWN_KEYWORDS = frozenset((*REQUIRED_KEYWORDS, *EXCLUDED_KEYWORDS, *_OTHER_KEYW
 EVAL_SHARE = 0.2
 CORPUS_DIR = Path("oeisdata")
 SAMPLE_DIR = Path(__file__).parent / "assets" / "sample"
-HOW_TO_GET = "git clone --depth 1 https://github.com/oeis/oeisdata"
+HOW_TO_GET = "python rlvrctl.py corpus fetch"
+HOW_TO_UPDATE = f"`{HOW_TO_GET}` or `git pull` in it may bring it"
+PARTIAL_FILE = "INCOMPLETE"
+"""Lies beside the `A???` folders while `corpus_fetch.py` has not brought all; holds a line that says how far it is."""
 
 Split = Literal["train", "eval"]
 
@@ -107,7 +110,10 @@ def find_corpus(corpus_dir: Path | str | None = None) -> tuple[Path, bool]:
     if corpus_dir is not None:
         found = _find_seq(Path(corpus_dir).expanduser())
         if found is None:
-            raise RlvrError(f"no folders A???/ with .seq files in {corpus_dir}: name a clone made with `{HOW_TO_GET}`")
+            raise RlvrError(
+                f"no folders A???/ with .seq files in {corpus_dir}: name a clone of oeisdata, or make one with "
+                f"`{HOW_TO_GET}`"
+            )
         return found, found == _find_seq(SAMPLE_DIR)
     for folder in (CORPUS_DIR, Path(__file__).parent.parent / CORPUS_DIR):
         found = _find_seq(folder)
@@ -133,10 +139,14 @@ def _find_seq(folder: Path) -> Path | None:
 
 @dataclass(slots=True, weakref_slot=True, eq=False)
 class Corpus:
-    """An open corpus. `fingerprint` is a hash over all sequences; it does not change with the order of the files."""
+    """An open corpus. `fingerprint` is a hash over all sequences; it does not change with the order of the files.
+
+    `partial` says how much of it is there while it is fetched, such as "96 of 396 folders"; "" when it is whole.
+    """
 
     path: Path
     is_sample: bool
+    partial: str
     fingerprint: str
     num_files: int
     bad: dict[str, list[str]]  # reason -> "A000/A000001.seq: line 3: what was found"
@@ -216,7 +226,7 @@ class Corpus:
         row = self._db.execute("SELECT reason, detail FROM bad WHERE name = ?", (f"{anum}.seq",)).fetchone()
         if row:
             raise RlvrError(f"{self.path / anum[:-3] / anum}.seq cannot be used: {': '.join(filter(None, row))}")
-        remedy = f"get the full corpus with `{HOW_TO_GET}`" if self.is_sample else "`git pull` in it may bring it"
+        remedy = f"`{HOW_TO_GET}` gets the full corpus" if self.is_sample or self.partial else HOW_TO_UPDATE
         raise RlvrError(f"{anum} is not among the {self.num_files:,} sequences of {self.path}: {remedy}")
 
     def bad_report(self, most: int = 3) -> str:
@@ -297,13 +307,16 @@ def open_corpus(
     stderr while many files are read. `refresh`: see `corpus_index.py`. RlvrError when there is no corpus.
     """
     root, is_sample = find_corpus(corpus_dir)
+    partial = ""
     db, done = open_index(root, refresh == "full", progress, notice)
     fingerprint, num_files = read_about(db, "fingerprint"), int(read_about(db, "num_files") or "0")
     bad: dict[str, list[str]] = {}
     query = "SELECT folder, name, reason, detail FROM bad ORDER BY folder, name"
     for folder, name, reason, detail in db.execute(query):
         bad.setdefault(reason, []).append(f"{folder}/{name}" + (f": {detail}" if detail else ""))
-    corpus = Corpus(root, is_sample, fingerprint, num_files, bad, done, db)
+    with contextlib.suppress(OSError):
+        partial = (root / PARTIAL_FILE).read_text(encoding="utf-8").strip()
+    corpus = Corpus(root, is_sample, partial, fingerprint, num_files, bad, done, db)
     weakref.finalize(corpus, db.close)
     if is_sample and corpus_dir is None:
         notice(
@@ -311,7 +324,9 @@ def open_corpus(
             f" For the full corpus, run `{HOW_TO_GET}`."
         )
     elif num_files == 0:
-        raise RlvrError(f"no .seq files in {root}: name a clone made with `{HOW_TO_GET}`")
+        raise RlvrError(f"no .seq files in {root}: name a clone of oeisdata, or make one with `{HOW_TO_GET}`")
+    if partial:
+        notice(f"{root} is not whole ({partial}): `{HOW_TO_GET}` goes on with it.")
     if bad:
         num_bad = sum(map(len, bad.values()))
         counts = ", ".join(f"{len(files):,} {reason}" for reason, files in bad.items())

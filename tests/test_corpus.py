@@ -104,7 +104,7 @@ def test_a_clone_and_its_seq_folder_are_the_same_corpus(root: Path, place: str):
 
 def test_a_folder_without_entries_is_an_error(tmp_path: Path):
     for folder in (tmp_path, tmp_path / "missing"):
-        with pytest.raises(RlvrError, match=r"git clone --depth 1 https://github.com/oeis/oeisdata"):
+        with pytest.raises(RlvrError, match=r"rlvrctl\.py corpus fetch"):
             quiet(folder)
     (tmp_path / "seq" / "A000").mkdir(parents=True)
     with pytest.raises(RlvrError, match=r"no \.seq files"):
@@ -118,7 +118,7 @@ def test_without_a_corpus_the_sample_is_used_and_said_so(tmp_path: Path, monkeyp
     corpus = open_corpus(notice=notices.append, progress=False)
     assert corpus.is_sample
     assert len(notices) == 1
-    assert "git clone --depth 1 https://github.com/oeis/oeisdata" in notices[0]
+    assert "rlvrctl.py corpus fetch" in notices[0]
     chosen = corpus.select()
     assert len(chosen.entries) == corpus.num_files > 0
     assert chosen.dropped == {}
