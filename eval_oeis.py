@@ -32,11 +32,12 @@ from rlvr import environment, records
 from rlvr.base_models import check_adapter
 from rlvr.comparison import compare, conclude, points, summarize
 from rlvr.config import EvalConfig, add_flags, config_from_flags, write_snapshot
-from rlvr.cycles import STANDALONE_DIR, find_adapter
+from rlvr.cycles import STANDALONE_DIR, RunFiles, checkpoint_name, find_adapter
 from rlvr.environment import Environment, Task
 from rlvr.errors import RlvrError
 from rlvr.provenance import provenance
 from rlvr.records import Completion, Evaluation, Grade, Interval, Participant
+from rlvr.status import StatusFile, new_status
 
 if TYPE_CHECKING:
     from rlvr.models import Policy
@@ -103,8 +104,7 @@ def find_contenders(adapters: Sequence[str] | None, model: str) -> list[Contende
     times: Counter[str] = Counter()
     for text in adapters:
         folder = None if text == "base" else find_adapter(text, model)
-        parts = [] if folder is None else [part for part in folder.resolve().parts if part != "adapter"]
-        name = parts[-1] if parts else "base"
+        name = checkpoint_name(folder)
         times[name] += 1
         contenders.append(Contender(name if times[name] == 1 else f"{name}.{times[name]}", folder))
     return contenders
@@ -121,8 +121,8 @@ def make_folder(out: Path | None, contenders: Sequence[Contender]) -> Path:
     """Make the given folder, without an earlier evaluation in it, or else a new one named after the participants."""
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
-        for file in ("eval.json", "completions.jsonl"):
-            (out / file).unlink(missing_ok=True)
+        for file in (RunFiles(out).evaluation, RunFiles(out).completions):
+            file.unlink(missing_ok=True)
         return out
     EVALS_DIR.mkdir(exist_ok=True)
     name = "_vs_".join(contender.name for contender in contenders)
@@ -151,13 +151,18 @@ def writing(folder: Path | None) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def saying_what_is_left(completions_file: Path) -> Iterator[None]:
-    """When interrupted, say where the answers are that were graded by then."""
+def saying_what_is_left(completions_file: Path, status: StatusFile) -> Iterator[None]:
+    """When interrupted, say where the answers are that were graded by then; leave a status in any case."""
     try:
         yield
     except (KeyboardInterrupt, SystemExit):
+        status.write(state="killed", finished=time.time(), message="interrupted")
         if completions_file.exists():
             print(f"{completions_file} holds what was graded; there is no eval.json.", file=sys.stderr)
+        raise
+    except BaseException as error:
+        with contextlib.suppress(OSError):  # a full disk may be what ended it
+            status.write(state="failed", finished=time.time(), message=f"{type(error).__name__}: {error}")
         raise
 
 
@@ -423,17 +428,21 @@ def evaluate(args: argparse.Namespace) -> Evaluation:
         policy = policy._replace(model=models.attach_adapter(policy.model, adapter, name=slots[name]))
 
     about = {**provenance(), **env.provenance(config)}
+    total = len(tasks) * config.samples * len(contenders)
     checkpoints = {each.name: weights_sha256(each.adapter) or config.base_model for each in contenders}
     with writing(args.out):
         folder = make_folder(args.out, contenders)
-        write_snapshot(folder / "config.toml", config, origins, {**about, "participants": checkpoints})
-    file = folder / "completions.jsonl"
+        files = RunFiles(folder)
+        more = {"num_tasks": len(tasks), "participants": checkpoints}
+        write_snapshot(files.config, config, origins, {**about, **more})
+        status = StatusFile(files.status, new_status("eval", "running", started=time.time(), max_steps=total))
+    file = files.completions
 
     participants: list[Participant] = []
     known: dict[Attempt, Grade] = {}
     isolation: set[str] = set()
     names = [contender.name for contender in contenders]
-    with saying_what_is_left(file), progress_bar(names, len(tasks) * config.samples) as advance:
+    with saying_what_is_left(file, status), progress_bar(names, len(tasks) * config.samples) as advance:
         for contender in contenders:
             completions: list[Completion] = []
             seconds = 0.0
@@ -442,6 +451,7 @@ def evaluate(args: argparse.Namespace) -> Evaluation:
                     with writing(file):
                         records.append(file, *batch)
                     completions += batch
+                    status.write(step=status.status.step + len(batch))
                     seconds += batch_s
                     advance(contender.name, len(batch))
             isolation |= {line.isolation for line in completions if line.isolation}
@@ -479,7 +489,8 @@ def evaluate(args: argparse.Namespace) -> Evaluation:
         provenance=about,
     )
     with writing(folder):
-        records.write(folder / "eval.json", evaluation)
+        records.write(files.evaluation, evaluation)
+        status.write(state="done", finished=time.time(), step=total, exit_code=0)
     print_report(evaluation, {task.id: task.columns().get("name", "") for task in tasks}, report_console())
     print(f"Saved {folder}/  (eval.json, completions.jsonl, config.toml)")
     return evaluation

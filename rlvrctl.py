@@ -120,6 +120,8 @@ def main(arguments: list[str] | None = None) -> int:
     except RlvrError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:
+        raise
     except OSError as error:
         print(f"error: {error.filename or 'a file'}: {error.strerror or error}", file=sys.stderr)
         return 2

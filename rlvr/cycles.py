@@ -341,6 +341,14 @@ def run_at(folder: Path) -> Run | None:
     return None
 
 
+def read_label(run: Run) -> str:
+    """The short label that a person gave to a run, or ""."""
+    try:
+        return run.files.label.read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Checkpoints
 

@@ -258,13 +258,17 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Round(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of an auto run's `rounds.jsonl`: a cycle, its evaluation, and what came of it."""
+    """A line of an auto run's `rounds.jsonl`: a cycle, its evaluation, and what came of it.
+
+    `goal` is the metric that the run goes by; `difference` with its interval is against base, in solved.
+    """
 
     round: int
     cycle: str
     evaluation: str
     time: float
     solved: float | None
+    goal: float | None
     difference: float | None
     low: float | None
     high: float | None
@@ -322,148 +326,6 @@ def read_lines(path: Path, record_type: type[Record]) -> Iterator[Record]:
                 yield decoder.decode(line)
             except msgspec.MsgspecError as error:
                 raise RlvrError(f"{path}, line {number}: not a valid {record_type.__name__} record: {error}") from None
-
-
-MAX_LINE_BYTES = 64 * 2**20
-"""A longer line is given up and counted: nothing we write comes near it."""
-
-
-class GrowingFile:
-    """The whole lines that were added to a file since the last read; the base of `Tail` and `TextTail`.
-
-    A torn last line waits for its end. The file may not be there yet, may be replaced (as a resumed run does) or cut
-    short: then reading starts over and `restarted` is True for that read. One `stat` tells that nothing is new.
-
-    Args:
-        last_bytes: begin this far before the end, at a line's beginning; None reads all.
-    """
-
-    def __init__(self, path: Path, last_bytes: int | None = None):
-        self.path = path
-        self.offset = 0
-        """Bytes read so far, from the beginning of the file."""
-        self.size = 0
-        """Bytes that the file had at the last read."""
-        self.restarted = False
-        self.skipped = 0
-        """Bytes before the first line that was read, because of `last_bytes`."""
-        self._last_bytes = last_bytes
-        self._inode = 0
-        self._head = b""
-        self._carry: list[bytes] = []
-        self._carried = 0
-        self._aligned = True
-
-    @property
-    def remaining(self) -> int:
-        """Bytes that were there at the last read and are still to be read."""
-        return self.size - self.offset
-
-    def _start_over(self, inode: int, size: int) -> None:
-        self._inode, self._head, self._carry, self._carried = inode, b"", [], 0
-        self.skipped = self.offset = max(size - self._last_bytes, 0) if self._last_bytes is not None else 0
-        self._aligned = self.offset == 0
-
-    def _read_block(self, max_bytes: int) -> tuple[int, bytes]:
-        """Where the new whole lines begin, and their bytes, at most `max_bytes` and what was carried."""
-        self.restarted = False
-        try:
-            stat = os.stat(self.path)
-            if stat.st_ino == self._inode and stat.st_size == self.size == self.offset:
-                return self.offset, b""
-            descriptor = os.open(self.path, os.O_RDONLY)
-        except (FileNotFoundError, NotADirectoryError):
-            self.size = self.offset
-            return self.offset, b""
-        try:
-            stat = os.fstat(descriptor)
-            head = os.pread(descriptor, 256, 0)
-            # An inode number is soon given to another file, and a file cut short may have grown past us again.
-            if stat.st_ino != self._inode or stat.st_size < self.offset or not head.startswith(self._head):
-                self.restarted = self._inode != 0
-                self._start_over(stat.st_ino, stat.st_size)
-            self._head, self.size = head, stat.st_size
-            block = os.pread(descriptor, max_bytes, self.offset)
-        finally:
-            os.close(descriptor)
-        begin = self.offset - self._carried
-        self.offset += len(block)
-        end = block.rfind(b"\n") + 1
-        if not end:
-            self._carry.append(block)
-            self._carried += len(block)
-            if self._carried > MAX_LINE_BYTES:
-                self._carry, self._carried, self._aligned = [], 0, False
-                self._gave_up()
-            return begin, b""
-        whole = b"".join((*self._carry, block[:end]))
-        self._carry, self._carried = [block[end:]], len(block) - end
-        if not self._aligned:
-            cut = whole.find(b"\n") + 1
-            begin, whole, self._aligned = begin + cut, whole[cut:], True
-        return begin, whole
-
-    def _gave_up(self) -> None:
-        """A line was longer than MAX_LINE_BYTES."""
-
-
-class Tail(GrowingFile, Generic[Record]):
-    """The records appended to a file since the last `read`, decoded as `record_type`.
-
-    A Struct with fewer fields than the lines have is decoded several times faster: the others are skipped, not built.
-    """
-
-    def __init__(self, path: Path, record_type: type[Record], last_bytes: int | None = None):
-        super().__init__(path, last_bytes)
-        self.bad = 0
-        """Finished lines that did not hold such a record."""
-        self.starts: list[int] = []
-        """Where each record of the last read begins in the file, in bytes."""
-        self._decode = msgspec.json.Decoder(record_type).decode
-
-    def read(self, max_bytes: int = 8 * 2**20) -> list[Record]:
-        """The new records of at most `max_bytes` more of the file; call again while `remaining`."""
-        begin, block = self._read_block(max_bytes)
-        if self.restarted:
-            self.bad = 0
-        found: list[Record] = []
-        self.starts = []
-        for line in block.split(b"\n")[:-1]:
-            try:
-                found.append(self._decode(line))
-                self.starts.append(begin)
-            except (msgspec.MsgspecError, UnicodeDecodeError):
-                self.bad += 1
-            begin += len(line) + 1
-        return found
-
-    def _gave_up(self) -> None:
-        self.bad += 1
-
-
-CONTROL_CODES = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b.|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
-)
-
-
-def plain_line(raw: bytes) -> str:
-    """A line of a log as a person sees it: of a progress bar its last state, no colours, no control codes."""
-    text = raw.decode(errors="replace").rstrip("\r\n").rpartition("\r")[2]
-    return CONTROL_CODES.sub("", text).expandtabs()
-
-
-class TextTail(GrowingFile):
-    """The lines appended to a text file, such as `run.log`, since the last `read`."""
-
-    def read(self, max_bytes: int = 8 * 2**20) -> list[str]:
-        """The new lines of at most `max_bytes` more of the file, without their ends; call again while `remaining`."""
-        _, block = self._read_block(max_bytes)
-        return [plain_line(line) for line in block.split(b"\n")[:-1]]
-
-    @property
-    def pending(self) -> str:
-        """The last line, which has no end yet, such as a progress bar at work."""
-        return plain_line(b"".join(self._carry)[-65536:])
 
 
 MAX_LINE_BYTES = 64 * 2**20

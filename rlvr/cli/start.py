@@ -1,0 +1,345 @@
+"""Commands that make and start something: init, train, eval, auto, resume, kill, queue."""
+
+import argparse
+import json
+import signal
+import sys
+from collections.abc import Mapping
+
+from rlvr import config, cycles, environment, layer_files, layers, records, runs, supervisor
+from rlvr.budget import preview
+from rlvr.cli import Command
+from rlvr.config import EvalConfig, RunConfig, TrainConfig
+from rlvr.cycles import Run
+from rlvr.errors import RlvrError
+from rlvr.records import Step
+from rlvr.status import LIVING
+
+COMMAND_LINE = "command line"
+RUN_HELP = "003, latest, live, 003/evals/base, auto/001, or a path"
+
+# ---------------------------------------------------------------------------------------------------------------------
+# init
+
+
+def init_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--preset",
+        default="gemma4-e2b",
+        metavar="NAME",
+        help=f"keys to begin with: {', '.join(config.PRESETS)}, or one of your own; default gemma4-e2b",
+    )
+    parser.add_argument(
+        "--environment", default="oeis", metavar="NAME", help=f"one of {', '.join(environment.MODULES)}; default oeis"
+    )
+
+
+def init(args: argparse.Namespace) -> int:
+    if not args.model:
+        raise RlvrError("init needs a name for the model: rlvrctl.py init --model NAME")
+    cycles.check_model_name(args.model)
+    if args.environment not in environment.MODULES:
+        environment.load(args.environment)
+    values = {**config.PRESETS[args.preset], "environment": args.environment}
+    folder = cycles.TRAINING_DIR / args.model
+    layers.create(folder, values)
+    cycles.remember_model(args.model)
+    print(f"Made {folder}/ with model.toml, training.toml and eval.toml: preset {args.preset}.")
+    say_next("rlvrctl.py config show --origin", "rlvrctl.py train --dry-run", "rlvrctl.py train")
+    return 0
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# train
+
+
+def train_arguments(parser: argparse.ArgumentParser) -> None:
+    start = parser.add_mutually_exclusive_group()
+    start.add_argument("--from-base", action="store_true", help="cold start: from the base model, no parent")
+    start.add_argument(
+        "--parent", metavar="NNN|PATH", help="warm start from this adapter; default: the latest one of the model"
+    )
+    add_overrides(parser, TrainConfig)
+    parser.add_argument("--save", action="store_true", help="keep the overrides of this command in training.toml")
+    add_start_options(parser)
+    parser.add_argument("--dry-run", action="store_true", help="print config, batch, memory and time; start nothing")
+
+
+def train(args: argparse.Namespace) -> int:
+    model = cycles.choose_model(args.model)
+    overrides = read_overrides(args, TrainConfig)
+    parent = "" if args.from_base else args.parent or runs.LATEST
+    if args.dry_run:
+        return show_plan(model, runs.plan_cycle(model, overrides, parent))
+    supervisor.start_waiting()
+    plan = runs.plan_cycle(model, overrides, parent)  # whatever is wrong is said before anything is kept
+    if args.save:
+        keep(model, overrides, "train")
+    run = runs.begin_cycle(model, overrides, parent=parent, after=args.after or "", queue=not args.no_queue)
+    cycles.remember_model(model)
+    return announce(run, f"warm start from {plan.warm_from}" if plan.warm_from else "cold start", args.foreground)
+
+
+def show_plan(model: str, plan: runs.Plan) -> int:
+    """Print what a cycle would run with, as TOML with a comment a line, and what it would cost."""
+    print(f"# The next cycle of {model}: " + (f"warm start from {plan.warm_from}" if plan.warm_from else "cold start"))
+    for name, value in vars(plan.config).items():
+        print(f"{f'{name} = {layer_files.toml_text(value)}':<60} # {plan.origins[name]}")
+    print()
+    earlier: list[Step] = []
+    for run in cycles.cycle_runs(model)[-3:]:
+        if run.files.metrics.exists():
+            earlier += records.read_lines(run.files.metrics, Step)
+    rows = preview(plan.config, earlier)
+    width = max(len(name) for name, _ in rows)
+    for name, value in rows:
+        print(f"# {name:>{width}}  {value}")
+    return 0
+
+
+def add_overrides(parser: argparse.ArgumentParser, config_class: type[RunConfig]) -> None:
+    parser.add_argument(
+        "-o",
+        "--override",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="set a key for this run; may be given several times",
+    )
+    config.add_key_flags(parser, config_class)
+
+
+def read_overrides(args: argparse.Namespace, config_class: type[RunConfig]) -> dict[str, str]:
+    """The keys that this command sets, as text; a flag wins over -o, and the last one over those before."""
+    return dict(split_pair(text) for text in args.override) | config.given_keys(args, config_class)
+
+
+def split_pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise RlvrError(f"{COMMAND_LINE}: {text!r} is not KEY=VALUE, such as -o learning_rate=1e-4")
+    return name.strip().replace("-", "_"), value.strip()
+
+
+def keep(model: str, overrides: Mapping[str, str], target: layers.Target) -> None:
+    folder = cycles.model_dir(model)
+    for change in layers.set_keys(folder, "permanent", overrides, target, runs.frozen_keys(model)):
+        print(f"{change.file}: {change.key} = {change.new}")
+
+
+def add_start_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--foreground", action="store_true", help="stay, show the log, end with the run's exit code; Ctrl-C stops it"
+    )
+    parser.add_argument("--after", metavar="RUN", help="begin when this run is done")
+    parser.add_argument("--no-queue", action="store_true", help="begin at once, even beside a running one")
+
+
+def announce(run: Run, how: str, foreground: bool) -> int:
+    """Say what was started and what one may do now; in the foreground stay until it has ended."""
+    waiting = supervisor.blocker(run, records.read(run.files.launch, records.Launch))
+    words = {"train": "Cycle", "eval": "Evaluation", "auto": "Auto run"}
+    queued = f", waiting for {waiting}" if waiting else ""
+    print(f"{words[run.kind]} {run.name} of {run.model}: {how}{queued}.")
+    if foreground:
+        sys.stdout.flush()
+        return stay(run)
+    say_next(f"rlvrctl.py watch {run.name}", f"rlvrctl.py log {run.name} -f", f"rlvrctl.py kill {run.name}")
+    return 0
+
+
+def say_next(*commands: str) -> None:
+    print("Next: " + "   ".join(commands))
+
+
+def stay(run: Run) -> int:
+    """Show the log of a run until it has ended; Ctrl-C and SIGTERM are passed on to it."""
+    stopping = [False]
+
+    def pass_on(number: int, frame: object) -> None:
+        if supervisor.status_of(run).state in LIVING:
+            supervisor.kill(run, force=stopping[0])
+        stopping[0] = True
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, pass_on)
+    log = records.TextTail(run.files.log)
+    while True:
+        ended = supervisor.status_of(run).state not in LIVING
+        for line in log.read():
+            print(line, flush=True)
+        if ended:
+            return supervisor.exit_code(supervisor.status_of(run))
+        supervisor.pause()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# eval, auto
+
+
+def eval_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--adapters",
+        nargs="+",
+        metavar="ADAPTER",
+        help="whom to compare: base, cycle numbers, folders; default base latest",
+    )
+    parser.add_argument("--adapter-a", metavar="ADAPTER", help="the first of two; default base")
+    parser.add_argument("--adapter-b", metavar="ADAPTER", help="the second of two; default the latest")
+    add_eval_keys(parser)
+    parser.add_argument("--save", action="store_true", help="keep the overrides of this command in eval.toml")
+    add_start_options(parser)
+
+
+def add_eval_keys(parser: argparse.ArgumentParser) -> None:
+    for flag, name in (("-n", "num_tasks"), ("-k", "samples"), ("-t", "max_new_tokens")):
+        parser.add_argument(flag, dest=f"key:{name}", metavar="VALUE", help=f"short for --{name.replace('_', '-')}")
+    add_overrides(parser, EvalConfig)
+
+
+def evaluate(args: argparse.Namespace) -> int:
+    model = cycles.choose_model(args.model)
+    overrides = read_overrides(args, EvalConfig)
+    participants = args.adapters
+    if args.adapter_a or args.adapter_b:
+        if participants:
+            raise RlvrError("give either --adapters or --adapter-a and --adapter-b")
+        participants = [args.adapter_a or "base", args.adapter_b or runs.LATEST]
+    supervisor.start_waiting()
+    run = runs.begin_eval(model, participants, overrides, after=args.after or "", queue=not args.no_queue)
+    if args.save:
+        keep(model, overrides, "eval")
+    cycles.remember_model(model)
+    names = [cycles.checkpoint_name(runs.find_participant(name, model)) for name in participants or ("base", "latest")]
+    return announce(run, " against ".join(names), args.foreground)
+
+
+def auto_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--rounds", type=int, default=5, metavar="N", help="rounds of a cycle and an evaluation; default 5"
+    )
+    parser.add_argument("--until", default="", metavar="GOAL", help="stop at a goal, such as 'solved>=0.5'")
+    parser.add_argument(
+        "--patience", type=int, default=3, metavar="N", help="stop after N rounds without improvement; default 3"
+    )
+    parser.add_argument("-n", dest="num_tasks", metavar="VALUE", help="held-out tasks of each evaluation")
+    parser.add_argument("-k", dest="samples", metavar="VALUE", help="completions a task of each evaluation")
+    parser.add_argument(
+        "-o", "--override", action="append", default=[], metavar="KEY=VALUE", help="a key of every cycle"
+    )
+    parser.add_argument("--foreground", action="store_true", help="stay and show the log; Ctrl-C stops it")
+
+
+def auto(args: argparse.Namespace) -> int:
+    model = cycles.choose_model(args.model)
+    if args.rounds < 1 or args.patience < 1:
+        raise RlvrError("--rounds and --patience must be at least 1")
+    given = {"num_tasks": args.num_tasks, "samples": args.samples}
+    supervisor.start_waiting()
+    run = runs.begin_auto(
+        model,
+        rounds=args.rounds,
+        until=args.until,
+        patience=args.patience,
+        train_overrides=dict(split_pair(text) for text in args.override),
+        eval_overrides={name: text for name, text in given.items() if text is not None},
+    )
+    cycles.remember_model(model)
+    goal = f", until {args.until}" if args.until else ""
+    return announce(run, f"up to {args.rounds} rounds{goal}", args.foreground)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# resume, kill, queue
+
+
+def run_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", metavar="RUN", help=RUN_HELP)
+
+
+def resume_arguments(parser: argparse.ArgumentParser) -> None:
+    run_argument(parser)
+    parser.add_argument("--foreground", action="store_true", help="stay and show the log; Ctrl-C stops it")
+
+
+def resume(args: argparse.Namespace) -> int:
+    run = cycles.find_run(args.run, args.model)
+    return announce(run, f"goes on {supervisor.resume(run)}", args.foreground)
+
+
+def kill_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("runs", nargs="+", metavar="RUN", help=RUN_HELP)
+    parser.add_argument("--force", action="store_true", help="kill the whole process group at once, no checkpoint")
+
+
+def kill(args: argparse.Namespace) -> int:
+    for run in [cycles.find_run(name, args.model) for name in args.runs]:
+        print(f"{run}: {supervisor.kill(run, args.force)}")
+    return 0
+
+
+def queue_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="a list of objects: run, state, waiting_for, queued")
+
+
+def queue(args: argparse.Namespace) -> int:
+    restarted = {str(run) for run in supervisor.start_waiting()}
+    rows = supervisor.waiting_runs()
+    if args.json:
+        names = ("run", "state", "waiting_for", "queued")
+        print(
+            json.dumps(
+                [
+                    dict(zip(names, (str(run), status.state, status.waiting_for, launch.ticket), strict=True))
+                    for run, status, launch in rows
+                ]
+            )
+        )
+        return 0
+    if not rows:
+        print("Nothing waits.")
+    for run, status, _ in rows:
+        again = "  (its supervisor was gone: started again)" if str(run) in restarted else ""
+        print(f"{run}  waiting for {status.waiting_for or 'its turn'}{again}")
+    return 0
+
+
+COMMANDS = {
+    "init": Command(
+        init_arguments,
+        init,
+        ("rlvrctl.py init --model gemma", "rlvrctl.py init --model small --preset tiny"),
+        "Make training/MODEL/ with model.toml, training.toml and eval.toml; each key stands there with its help.",
+    ),
+    "train": Command(
+        train_arguments,
+        train,
+        (
+            "rlvrctl.py train",
+            "rlvrctl.py train --from-base --learning-rate 1e-4",
+            "rlvrctl.py train -o max_steps=100 --save",
+            "rlvrctl.py train --dry-run",
+            "rlvrctl.py train --after live",
+        ),
+        "Start the next cycle in the background. One run at a time: others wait in a queue, in order.",
+    ),
+    "eval": Command(
+        eval_arguments,
+        evaluate,
+        (
+            "rlvrctl.py eval",
+            "rlvrctl.py eval --adapters base 001 003 -n 200 -k 8",
+            "rlvrctl.py eval --adapter-a 001 --adapter-b 002",
+        ),
+        "Compare checkpoints on held-out tasks in the background; the result lies under the highest of them.",
+    ),
+    "auto": Command(
+        auto_arguments,
+        auto,
+        ("rlvrctl.py auto --rounds 5 --until 'solved>=0.5'", "rlvrctl.py auto --rounds 20 --patience 4 -n 200 -k 4"),
+        "Train a cycle, evaluate it against base, again: one detached run with a cycle and an evaluation a round.",
+    ),
+    "resume": Command(resume_arguments, resume, ("rlvrctl.py resume 003", "rlvrctl.py resume auto/001")),
+    "kill": Command(kill_arguments, kill, ("rlvrctl.py kill live", "rlvrctl.py kill 004 --force")),
+    "queue": Command(queue_arguments, queue, ("rlvrctl.py queue", "rlvrctl.py queue --json")),
+}

@@ -1,0 +1,242 @@
+"""From the layers of a model to a started run: what the commands, the auto run and the dashboard all call.
+
+    begin_cycle("m", {"max_steps": "40"})      # the next cycle, in the background; returns its Run
+    begin_eval("m", ["base", "003"], {})       # a held-out comparison
+
+Everything that can be wrong is looked at before a folder is made; what fails later leaves none behind.
+"""
+
+import contextlib
+import re
+import shutil
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rlvr import cycles, environment, layers, supervisor
+from rlvr.base_models import check_adapter
+from rlvr.budget import divide_step
+from rlvr.config import EvalConfig, RunConfig, TrainConfig, write_snapshot
+from rlvr.cycles import Run
+from rlvr.errors import RlvrError
+from rlvr.records import Launch
+from rlvr.status import LIVING, STATES
+
+LATEST = "latest"
+GOAL = re.compile(r"(solved|mean_holdout_match|pass@\d+)\s*>=\s*(\d*\.?\d+)")
+
+
+class Plan(NamedTuple):
+    """A cycle as it would run: config and the layer of each key; `parent` is "latest", "" or an adapter's folder."""
+
+    config: TrainConfig
+    origins: dict[str, str]
+    parent: str
+    warm_from: str
+    """For a person: the cycle or folder that it would start from now, "" for a cold start."""
+
+
+def frozen_keys(model: str) -> dict[str, Any] | None:
+    """What the model's first adapter was made with; None while it has none."""
+    first = cycles.first_adapter(model)
+    return layers.frozen_values(first.files.config) if first and first.files.config.is_file() else None
+
+
+def check_config(config: RunConfig) -> None:
+    """Look at what would only fail after the heavy imports.
+
+    Raises:
+        RlvrError: naming the key.
+    """
+    if config.environment not in environment.MODULES:
+        environment.load(config.environment)
+    if config.corpus_dir and not Path(config.corpus_dir).expanduser().is_dir():
+        raise RlvrError(
+            f"corpus_dir = {config.corpus_dir!r}: no such folder: rlvrctl.py corpus fetch gets the OEIS data"
+        )
+
+
+def plan_cycle(model: str, overrides: Mapping[str, str], parent: str = LATEST) -> Plan:
+    """Resolve the next cycle of a model and check it; starts nothing.
+
+    `parent` is "latest", "" for a cold start, a cycle's number, or an adapter's folder.
+
+    Raises:
+        RlvrError: for anything in the layers, the overrides or the parent that is not right.
+    """
+    folder = cycles.model_dir(model)
+    config, origins = layers.resolve_for(folder, TrainConfig, overrides, frozen_keys(model))
+    check_config(config)
+    divide_step(config)
+    if parent == LATEST:
+        latest = cycles.latest_adapter(model)
+        adapter = latest.files.adapter if latest else None
+        warm_from = latest.name if latest else ""
+    else:
+        adapter = cycles.find_adapter(parent, model) if parent else None
+        warm_from = cycles.checkpoint_name(adapter) if adapter else ""
+        parent = portable(adapter) if adapter else ""
+    if adapter:
+        check_adapter(adapter, config.base_model, config.lora_rank, config.lora_alpha)
+    return Plan(config, origins, parent, warm_from)
+
+
+def portable(adapter: Path) -> str:
+    """A path that still holds when the folder that `training/` lies in is moved; absolute outside of it."""
+    with contextlib.suppress(ValueError):
+        return str(adapter.resolve().relative_to(Path.cwd().resolve()))
+    return str(adapter.resolve())
+
+
+@contextlib.contextmanager
+def undone_on_failure(run: Run) -> Iterator[None]:
+    """When a run cannot be started, take away its folder and the links to it.
+
+    Raises:
+        RlvrError: for a full disk or a folder that cannot be written.
+    """
+    try:
+        yield
+    except BaseException as error:
+        for link in cycles.links_to(run):
+            link.unlink(missing_ok=True)
+        shutil.rmtree(run.folder, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise RlvrError(f"{error.filename or run.folder}: cannot be written: {error.strerror}") from None
+        raise
+
+
+def begin_cycle(
+    model: str,
+    overrides: Mapping[str, str],
+    *,
+    parent: str = LATEST,
+    after: str = "",
+    queue: bool = True,
+) -> Run:
+    """Start the next cycle of a model in the background; it begins when its turn comes.
+
+    Raises:
+        RlvrError: when something is not right; then nothing was made.
+    """
+    plan = plan_cycle(model, overrides, parent)
+    after = check_after(after, model)
+    ephemeral = layers.ephemeral_values(cycles.model_dir(model), TrainConfig)
+    run = cycles.claim_cycle(model)
+    with undone_on_failure(run):
+        write_snapshot(run.files.config, plan.config, plan.origins, {})
+        supervisor.start(
+            run, Launch(ticket=time.time(), queue=queue, after=after, parent=plan.parent, ephemeral=ephemeral)
+        )
+    return run
+
+
+def check_after(after: str, model: str) -> str:
+    """The full name of the run that another is to come after.
+
+    Raises:
+        RlvrError: when it is not there, or has ended without success.
+    """
+    if not after:
+        return ""
+    run = cycles.find_run(after, model)
+    state = supervisor.status_of(run).state
+    if state not in (*LIVING, "done"):
+        raise RlvrError(f"{run} is {state}: a run can only come after one that is living or done")
+    return str(run)
+
+
+def begin_eval(
+    model: str,
+    participants: Sequence[str] | None,
+    overrides: Mapping[str, str],
+    *,
+    after: str = "",
+    queue: bool = True,
+) -> Run:
+    """Start a held-out comparison in the background; without `participants`, base against the latest adapter.
+
+    Raises:
+        RlvrError: when a participant is missing or does not fit; then nothing was made.
+    """
+    config, origins = layers.resolve_for(cycles.model_dir(model), EvalConfig, overrides, frozen_keys(model))
+    check_config(config)
+    adapters = [find_participant(name, model) for name in participants or default_participants(model)]
+    for adapter in adapters:
+        if adapter:
+            check_adapter(adapter, config.base_model, None, None)
+    after = check_after(after, model)
+    ephemeral = layers.ephemeral_values(cycles.model_dir(model), EvalConfig)
+    run = cycles.claim_eval(model, [cycles.checkpoint_name(adapter) for adapter in adapters])
+    with undone_on_failure(run):
+        write_snapshot(run.files.config, config, origins, {})
+        names = tuple(portable(adapter) if adapter else "base" for adapter in adapters)
+        launch = Launch(ticket=time.time(), queue=queue, after=after, participants=names, ephemeral=ephemeral)
+        supervisor.start(run, launch)
+    return run
+
+
+def default_participants(model: str) -> list[str]:
+    latest = cycles.latest_adapter(model)
+    if latest is None:
+        raise RlvrError(f"model {model!r} has no adapter yet: train a cycle, or evaluate the base: --adapters base")
+    return ["base", latest.name]
+
+
+def find_participant(name: str, model: str) -> Path | None:
+    """The adapter folder of a participant, None for the base model."""
+    if name == "base":
+        return None
+    if name == LATEST:
+        name = default_participants(model)[1]
+    return cycles.find_adapter(name, model)
+
+
+def begin_auto(
+    model: str,
+    *,
+    rounds: int,
+    until: str,
+    patience: int,
+    train_overrides: Mapping[str, str],
+    eval_overrides: Mapping[str, str],
+) -> Run:
+    """Start rounds of a cycle and its evaluation in the background.
+
+    Raises:
+        RlvrError: when the first round could not start, or `until` is no goal.
+    """
+    parse_goal(until)
+    plan_cycle(model, train_overrides)
+    layers.resolve_for(cycles.model_dir(model), EvalConfig, eval_overrides, frozen_keys(model))
+    options = {
+        "rounds": rounds,
+        "until": until,
+        "patience": patience,
+        "train": dict(train_overrides),
+        "eval": dict(eval_overrides),
+    }
+    run = cycles.claim_auto(model)
+    with undone_on_failure(run):
+        supervisor.start(run, Launch(ticket=time.time(), queue=False, auto=options))
+    return run
+
+
+def parse_goal(until: str) -> tuple[str, float] | None:
+    """`solved>=0.5` -> ("solved", 0.5); None for no goal.
+
+    Raises:
+        RlvrError: for anything else.
+    """
+    if not until:
+        return None
+    match = GOAL.fullmatch(until.strip())
+    if match is None or not float(match[2]) <= 1:
+        raise RlvrError(f"goal {until!r}: write it like 'solved>=0.5': solved, mean_holdout_match or pass@k, up to 1")
+    return match[1], float(match[2])
+
+
+def order(state: str) -> int:
+    """Where runs of a state stand in a listing: live ones first."""
+    return STATES.index(state) if state in LIVING else len(LIVING)
