@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Mapping
 
-from rlvr import config, cycles, environment, layer_files, layers, records, runs, supervisor
+from rlvr import config, cycles, environment, layer_files, layers, presets, records, runs, supervisor
 from rlvr.budget import preview
 from rlvr.cli import Command
 from rlvr.config import EvalConfig, RunConfig, TrainConfig
@@ -40,7 +40,7 @@ def init(args: argparse.Namespace) -> int:
     cycles.check_model_name(args.model)
     if args.environment not in environment.MODULES:
         environment.load(args.environment)
-    values = {**config.PRESETS[args.preset], "environment": args.environment}
+    values = {**presets.preset_values(args.preset, cycles.PRESETS_DIR), "environment": args.environment}
     folder = cycles.TRAINING_DIR / args.model
     layers.create(folder, values)
     cycles.remember_model(args.model)
