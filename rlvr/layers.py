@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from rlvr.config import PRESETS, Config, EvalConfig, Key, RunConfig, TrainConfig, keys, read_toml, resolve
+from rlvr.config import Config, EvalConfig, Key, RunConfig, TrainConfig, keys, read_toml, resolve
 from rlvr.errors import RlvrError
 from rlvr.layer_files import (
     EPHEMERAL,
@@ -31,8 +31,6 @@ from rlvr.layer_files import (
 )
 
 COMMAND_LINE = "command line"
-PRESET_SUMMARY = "summary"
-"""What a preset's file may hold beside keys: one line for people."""
 
 Scope = Literal["global", "permanent", "ephemeral"]
 Target = Literal["train", "eval"]
@@ -52,6 +50,20 @@ class Change(NamedTuple):
     key: str
     old: str | None
     new: str | None
+
+
+class Setting(NamedTuple):
+    """The effective value of a key, where it comes from, and what lower layers say: (origin, value), highest first.
+
+    `target` is the kind of run it holds for: "train", "eval", or "both" when it is the same for both.
+    """
+
+    key: str
+    target: str
+    value: Any
+    default: Any
+    origin: str
+    shadows: tuple[tuple[str, Any], ...]
 
 
 class Layer(NamedTuple):
@@ -79,7 +91,7 @@ def create(folder: Path, values: Mapping[str, Any]) -> None:
         RlvrError: for a bad value, a folder that has such a file already, or one that cannot be written.
     """
     where = str(folder / MODEL_FILE)
-    checked = _check(values, where)
+    checked = check_any(values, where)
     texts = {folder / MODEL_FILE: model_text(checked)}
     for target, name in SCOPE_FILES.items():
         texts[folder / name] = scope_text(target)
@@ -102,23 +114,6 @@ def create(folder: Path, values: Mapping[str, Any]) -> None:
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Reading and resolving
-
-
-def preset_values(name: str, presets_dir: Path) -> dict[str, Any]:
-    """The checked values of a preset, built in or a file of `presets_dir`.
-
-    Raises:
-        RlvrError: for an unknown one, with the nearest name, and for anything wrong in its file.
-    """
-    if name in PRESETS:
-        return dict(PRESETS[name])
-    file = presets_dir / f"{name}.toml"
-    own = {path.stem for path in presets_dir.glob("*.toml")}
-    if name not in own:
-        near = difflib.get_close_matches(name, [*PRESETS, *own], n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join([*PRESETS, *sorted(own)])}"
-        raise RlvrError(f"no preset {name!r}, neither built in nor in {presets_dir}: {hint}")
-    return _check({key: value for key, value in read_toml(file).items() if key != PRESET_SUMMARY}, str(file))
 
 
 def layers_of(folder: Path, config_class: type[RunConfig]) -> list[Layer]:
@@ -162,6 +157,28 @@ def resolve_for(
             origin = origins[name]
             _check_frozen(name, vars(config)[name], made_with, places.get(origin, origin))
     return config, origins
+
+
+def effective(folder: Path, targets: Iterable[Target] = TARGETS) -> list[Setting]:
+    """Every key of these kinds of run with its value before any flag, in the order of the config classes.
+
+    Raises:
+        RlvrError: like `resolve_for`, but not for frozen keys.
+    """
+    found: dict[str, list[Setting]] = {}
+    for target in targets:
+        config_class = CONFIG_CLASSES[target]
+        layers = layers_of(folder, config_class)
+        for name, key in keys(config_class).items():
+            said = [(layer.origin, layer.values[name]) for layer in reversed(layers) if name in layer.values]
+            origin, value = said[0] if said else ("default", key.default)
+            setting = Setting(name, target, value, key.default, origin, tuple(said[1:]))
+            same = found.setdefault(name, [])
+            if same and same[0]._replace(target=target) == setting:
+                same[0] = setting._replace(target="both")
+            else:
+                same.append(setting)
+    return [setting for settings in found.values() for setting in settings]
 
 
 def flags_layer(flags: Mapping[str, Any], config_class: type[RunConfig]) -> Layer:
@@ -214,7 +231,7 @@ def _check_frozen(name: str, value: Any, made_with: Any, where: str) -> None:
 
 def _key_of(name: str, target: Target, where: str) -> Key:
     """The key of that name for this kind of run; a key of the other kind is told where it belongs."""
-    _keys_of_all(name, where)
+    keys_named(name, where)
     known = keys(CONFIG_CLASSES[target])
     if name not in known:
         other = "eval" if target == "train" else "train"
@@ -223,17 +240,17 @@ def _key_of(name: str, target: Target, where: str) -> Key:
     return known[name]
 
 
-def _check(values: Mapping[str, Any], where: str) -> dict[str, Any]:
+def check_any(values: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Check values against every program that knows their key; a key that none knows is an error."""
     checked = {}
     for name, value in values.items():
-        for key in _keys_of_all(name, where):
+        for key in keys_named(name, where):
             checked[name] = key.check(value, where)
     return checked
 
 
-def _keys_of_all(name: str, where: str) -> list[Key]:
-    """The key of that name in every program that knows one; RlvrError with the nearest name when none does."""
+def keys_named(name: str, where: str) -> list[Key]:
+    """The key of that name, once for each program that knows it; RlvrError with the nearest name when none does."""
     known = [keys(each) for each in CONFIG_CLASSES.values()]
     found = [each[name] for each in known if name in each]
     if not found:
@@ -247,7 +264,7 @@ def _keys_of_all(name: str, where: str) -> list[Key]:
 def _check_model(document: Mapping[str, Any], where: str) -> dict[str, Any]:
     if EPHEMERAL in document:
         raise RlvrError(f"{where}: [{EPHEMERAL}] has no meaning here: put it into {' or '.join(SCOPE_FILES.values())}")
-    return _check(document, where)
+    return check_any(document, where)
 
 
 def _check_scope(document: dict[str, Any], target: Target, where: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -283,7 +300,7 @@ def set_keys(
     wanted: dict[str, dict[str, Any]] = {}
     for name, text in pairs.items():
         parsed = None
-        for key in _keys_of_all(name, COMMAND_LINE):
+        for key in keys_named(name, COMMAND_LINE):
             parsed = key.parse(text, COMMAND_LINE)
         wanted.setdefault(file_of(scope, name, target), {})[name] = parsed
     return _edit(folder, scope, wanted, frozen)
@@ -301,7 +318,7 @@ def set_values(
     With `target`, what that kind does not know is left out.
     """
     wanted: dict[str, dict[str, Any]] = {}
-    for name, value in _check(values, COMMAND_LINE).items():
+    for name, value in check_any(values, COMMAND_LINE).items():
         targets: list[Target] = [
             each for each in TARGETS if target in (None, each) and name in keys(CONFIG_CLASSES[each])
         ]
@@ -342,7 +359,7 @@ def file_of(scope: Scope, name: str, target: Target | None = None) -> str:
     Raises:
         RlvrError: for an unknown key, or one that `target` does not know.
     """
-    _keys_of_all(name, COMMAND_LINE)
+    keys_named(name, COMMAND_LINE)
     if scope == "global":
         return MODEL_FILE
     if target is None:
@@ -358,7 +375,7 @@ def _files_with(folder: Path, scope: Scope, name: str, target: Target | None) ->
     files = [MODEL_FILE] if scope == "global" else scoped
     found = [file for file in files if name in _table_of(_read_optional(folder / file), scope, str(folder / file))]
     if not found:
-        _keys_of_all(name, COMMAND_LINE)
+        keys_named(name, COMMAND_LINE)
     return found
 
 
