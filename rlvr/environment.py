@@ -40,9 +40,18 @@ class Environment(Protocol):
     REWARD_FUNCS: Sequence[RewardFunc]
 
     def build_tasks(
-        self, config: RunConfig, *, split: Literal["train", "eval"], limit: int, exclude: Collection[str] = ()
+        self,
+        config: RunConfig,
+        *,
+        split: Literal["train", "eval"],
+        limit: int,
+        exclude: Collection[str] = (),
+        progress: bool = True,
     ) -> Sequence[Task]:
-        """Tasks of a split in a seeded order, at most `limit`, without the ids in `exclude`."""
+        """Tasks of a split in a seeded order, at most `limit`, without the ids in `exclude`.
+
+        With `progress`, it says on stderr what it does and what was dropped.
+        """
         ...
 
     def tasks_by_id(self, config: RunConfig, ids: Sequence[str]) -> Sequence[Task]:
