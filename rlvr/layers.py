@@ -431,8 +431,8 @@ def _edit_in_lock(folder: Path, scope: Scope, wanted: Mapping[str, Mapping[str, 
 
 def _edit_text(text: str, scope: Scope, key: str, value: Any, where: str) -> str:
     """Set (or with None remove) one key in the text of a file, and nothing else."""
-    expected = tomllib.loads(text)
-    table = expected.setdefault(EPHEMERAL, {}) if scope == "ephemeral" else expected
+    expected = _with_table(text)
+    table = expected[EPHEMERAL] if scope == "ephemeral" else expected
     if value is None:
         if key not in table:
             return text
@@ -444,9 +444,14 @@ def _edit_text(text: str, scope: Scope, key: str, value: Any, where: str) -> str
     for way in ways:
         edited = way()
         with contextlib.suppress(tomllib.TOMLDecodeError):
-            if tomllib.loads(edited) == expected:
+            if _with_table(edited) == expected:
                 return edited
     raise RlvrError(f"{where}: {key} cannot be changed without touching the rest: edit the file by hand")
+
+
+def _with_table(text: str) -> dict[str, Any]:
+    """What the text says; no [ephemeral] table and an empty one say the same."""
+    return {EPHEMERAL: {}, **tomllib.loads(text)}
 
 
 def _swap_default_line(text: str, key: str, value: Any) -> str:

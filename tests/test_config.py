@@ -36,6 +36,16 @@ def test_every_preset_key_is_known_to_a_program_and_valid():
             assert known[key].check(value, name) == value
 
 
+def test_presets_have_a_line_for_people_and_the_first_is_the_defaults():
+    assert config.PRESET_SUMMARIES.keys() == config.PRESETS.keys()
+    defaults = {**vars(EvalConfig()), **vars(TrainConfig())}
+    assert all(defaults[key] == value for key, value in config.PRESETS["gemma4-e2b"].items())
+    for name, values in config.PRESETS.items():
+        train = TrainConfig(**{key: value for key, value in values.items() if key in config.keys(TrainConfig)})
+        assert train.prompts_per_step * train.num_generations % train.completions_per_forward == 0, name
+        assert train.max_completion_length < train.max_seq_length, name
+
+
 def test_the_public_defaults_are_the_documented_ones():
     train, evaluation = TrainConfig(), EvalConfig()
     assert (train.base_model, train.lora_rank, train.lora_alpha) == ("unsloth/gemma-4-E2B-it", 32, 64)
@@ -65,6 +75,28 @@ def test_a_snapshot_is_read_back_as_it_was(tmp_path):
     document = tomllib.loads(path.read_text())
     assert document["origin"]["kl_beta"] == "command line" and document["provenance"] == {"torch": "2"}
     assert set(document) - {"origin", "provenance"} == {field.name for field in dataclasses.fields(TrainConfig)}
+
+
+def test_a_run_started_from_a_snapshot_records_where_each_value_really_came_from(tmp_path):
+    layers = [("model.toml", {"kl_beta": 0.0, "seed": 4}), ("training.toml [ephemeral]", {"max_steps": 7})]
+    resolved, origins = config.resolve(TrainConfig, layers)
+    path = tmp_path / "config.toml"
+    config.write_snapshot(path, resolved, origins, {"torch": "2"})
+    again, again_origins = from_flags("--config", str(path))
+    assert (again, again_origins) == (resolved, origins)
+    assert origins["max_steps"] == "training.toml [ephemeral]" and origins["top_p"] == "default"
+    changed, changed_origins = from_flags("--config", str(path), "--seed", "5")
+    assert changed_origins == {**origins, "seed": "command line"} and changed.seed == 5
+    path.write_text(path.read_text().replace("top_p = 1.0", "top_p = 0.5"))  # by hand: no longer the default
+    assert from_flags("--config", str(path))[1]["top_p"] == str(path)
+    path.write_text("origin = 3\n")
+    with pytest.raises(RlvrError, match="config.toml: origin must be a table"):
+        from_flags("--config", str(path))
+
+
+def test_a_byte_order_mark_is_not_part_of_a_file(tmp_path):
+    (tmp_path / "some.toml").write_bytes(b"\xef\xbb\xbfseed = 4\r\n")
+    assert config.read_layer(tmp_path / "some.toml", TrainConfig)[1] == {"seed": 4}
 
 
 @pytest.mark.parametrize(
