@@ -459,6 +459,7 @@ def draw_chart(
     cursor: float | None = None,
     glyphs: Glyphs = BRAILLE,
     bars: Callable[[int, int], Cells] | None = None,
+    labels: Callable[[Sequence[float]], list[str]] | None = None,
 ) -> Chart:
     """Draw curves with axes into `height` x `width` cells.
 
@@ -468,6 +469,7 @@ def draw_chart(
         times: the x axis is seconds, labelled as durations.
         cursor: an x at which a vertical line stands.
         bars: draws the plot itself, (height, width) -> Cells, instead of `layers`.
+        labels: words the ticks of the y axis.
     """
     cells = Cells(height, width)
     bottom, top = y_range or data_range(layers, x_range, log, outliers)
@@ -477,10 +479,10 @@ def draw_chart(
     plot_height = max(height - 2 * with_x_axis, 1)
     most = max(min(plot_height // 2, 6), 1)
     ticks = log_ticks(bottom, top, most) if log else linear_ticks(bottom, top, most)
-    labels = list(map(number, ticks)) if log else tick_labels(ticks)
-    gutter = max(map(len, labels), default=0) + 1
+    words = labels(ticks) if labels else list(map(number, ticks)) if log else tick_labels(ticks)
+    gutter = max(map(len, words), default=0) + 1
     if width < gutter + 8:
-        gutter, labels = 0, [""] * len(ticks)
+        gutter, words = 0, [""] * len(ticks)
     plot_width = max(width - gutter, 1)
 
     to_scale = math.log10 if log else float
@@ -519,7 +521,7 @@ def draw_chart(
     if gutter:
         for row in range(plot_height):
             cells.put(row, gutter - 1, glyphs.vertical, AXIS)
-        for tick, label in zip(ticks, labels, strict=True):
+        for tick, label in zip(ticks, words, strict=True):
             cells.put(row_of(tick), 0, label.rjust(gutter - 1) + glyphs.tick_y, AXIS)
     if with_x_axis:
         _put_x_axis(chart, times, glyphs)
