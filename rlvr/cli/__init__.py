@@ -4,6 +4,8 @@ import argparse
 from collections.abc import Callable
 from dataclasses import dataclass
 
+RUN_HELP = "003, latest, live, 003/evals/base, auto/001, or a path"
+
 
 @dataclass(frozen=True)
 class Command:

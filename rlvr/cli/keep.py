@@ -5,8 +5,7 @@ import sys
 import time
 
 from rlvr import cycles, supervisor
-from rlvr.cli import Command
-from rlvr.cli.start import RUN_HELP
+from rlvr.cli import RUN_HELP, Command
 from rlvr.errors import RlvrError
 from rlvr.status import LIVING
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from rlvr import config, cycles, environment, layer_files, layers, presets, records, runs, supervisor
 from rlvr.budget import preview
-from rlvr.cli import Command
+from rlvr.cli import RUN_HELP, Command
 from rlvr.config import EvalConfig, RunConfig, TrainConfig
 from rlvr.cycles import Run
 from rlvr.errors import RlvrError
@@ -16,7 +16,6 @@ from rlvr.records import Step
 from rlvr.status import LIVING
 
 COMMAND_LINE = "command line"
-RUN_HELP = "003, latest, live, 003/evals/base, auto/001, or a path"
 
 # ---------------------------------------------------------------------------------------------------------------------
 # init
