@@ -180,7 +180,7 @@ def tick_labels(ticks: Sequence[float]) -> list[str]:
     """
     largest = max((abs(tick) for tick in ticks), default=0.0)
     smallest = min((abs(tick) for tick in ticks if tick), default=0.0)
-    if largest >= 1e9 or (largest and largest < 1e-2) or (smallest and largest / smallest > 1e5):
+    if largest >= 1e9 or (largest and largest < 1e-3) or (smallest and largest / smallest > 1e5):
         return [number(tick) if tick else "0" for tick in ticks]
     divisor, suffix = (1e6, "M") if largest >= 1e6 else (1e3, "k") if largest >= 1e4 else (1.0, "")
     scaled = [tick / divisor for tick in ticks]
@@ -477,8 +477,11 @@ def draw_chart(
         bottom, top = data_range(layers, x_range, log, outliers)
     with_x_axis = height >= 5
     plot_height = max(height - 2 * with_x_axis, 1)
-    most = max(min(plot_height // 2, 6), 1)
-    ticks = log_ticks(bottom, top, most) if log else linear_ticks(bottom, top, most)
+    ticks: list[float] = []
+    for most in range(max(min(plot_height // 2, 6), 1), plot_height + 1):
+        ticks = log_ticks(bottom, top, most) if log else linear_ticks(bottom, top, most)
+        if len(ticks) > 1:
+            break
     words = labels(ticks) if labels else list(map(number, ticks)) if log else tick_labels(ticks)
     gutter = max(map(len, words), default=0) + 1
     if width < gutter + 8:

@@ -4,7 +4,7 @@ The widget and the printed frame both draw with `draw`; colours are numbers here
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,7 +21,7 @@ KINDS = FIRST_COLOR + 2 * NUM_HUES
 """Colour of the first outcome; the others and the groups follow."""
 
 KIND_NAMES = (*OUTCOMES, *GROUPS)
-KIND_LETTERS = dict(zip(KIND_NAMES, "SPWLDITO?rmw", strict=True))
+KIND_LETTERS: dict[str, str] = dict(zip(KIND_NAMES, "SPWLDITO?rmw", strict=True))
 """For bars without colours."""
 
 TITLE = KINDS + len(KIND_NAMES)
@@ -145,40 +145,36 @@ def draw(
     if height < 3 or width < 8:
         return Drawn(cells, None)
     log = spec.name in view.log and not spec.stacked
-    bars = None
-    layers: list[Layer] = []
-    y_range = None
-    if spec.stacked:
-        y_range = (0.0, 1.0)
-        metrics = curves[0].metrics
-        x, kinds = metrics.x(view.times), kinds_of(curves, spec)
-        shares = np.array([metrics.smoothed(kind, view.smoothing) for kind in kinds]).reshape(len(kinds), len(x))
-        names = [kind.removeprefix("outcomes/") for kind in kinds]
-        colors = [KINDS + KIND_NAMES.index(name) for name in names]
-        letters = "".join(KIND_LETTERS[name] for name in names) if view.letters or not view.glyphs.bars else ""
-
-        def bars(rows: int, columns: int) -> Cells:
-            return braille.draw_bars(x, shares, colors, x_range, rows, columns, view.glyphs, letters)
-    else:
-        layers = _layers(curves, spec, view)
-        y_range = (0.0, 1.0) if spec.share and not log else None
     chart = braille.draw_chart(
-        layers,
+        [] if spec.stacked else _layers(curves, spec, view),
         height - 1,
         width,
         x_range=x_range,
-        y_range=y_range,
+        y_range=(0.0, 1.0) if spec.share and not log else None,
         log=log,
         times=view.times,
         outliers=view.outliers,
         guides=view.guides and not spec.stacked,
         cursor=view.cursor,
         glyphs=view.glyphs,
-        bars=bars,
+        bars=_bars(curves, spec, view, x_range) if spec.stacked else None,
         labels=percentages if spec.share else None,
     )
     cells.paste(1, 0, chart.cells)
     return Drawn(cells, replace(chart, top=1))
+
+
+def _bars(
+    curves: Sequence[Curve], spec: ChartSpec, view: View, x_range: tuple[float, float]
+) -> Callable[[int, int], Cells]:
+    """Draws the stacked bars of the first run into a plot of any size."""
+    metrics = curves[0].metrics
+    x, kinds = metrics.x(view.times), kinds_of(curves, spec)
+    shares = np.array([metrics.smoothed(kind, view.smoothing) for kind in kinds]).reshape(len(kinds), len(x))
+    names = [kind.removeprefix("outcomes/") for kind in kinds]
+    colors = [KINDS + KIND_NAMES.index(name) for name in names]
+    letters = "".join(KIND_LETTERS[name] for name in names) if view.letters or not view.glyphs.bars else ""
+    return lambda rows, columns: braille.draw_bars(x, shares, colors, x_range, rows, columns, view.glyphs, letters)
 
 
 def _layers(curves: Sequence[Curve], spec: ChartSpec, view: View) -> list[Layer]:
@@ -200,42 +196,61 @@ def _put_title(
     cells: Cells, curves: Sequence[Curve], spec: ChartSpec, view: View, x_range: tuple[float, float], focused: bool
 ) -> None:
     """Name, then the numbers in text: at the crosshair if there is one, else the last, and the extremes in view."""
-    marks = " log" if spec.name in view.log and not spec.stacked else ""
-    parts: list[tuple[str, int]] = [(("▸" if focused else " ") + spec.name + marks, TITLE)]
-    if view.glyphs is braille.ASCII:
-        parts = [((">" if focused else " ") + spec.name + marks, TITLE)]
+    plain = view.glyphs is braille.ASCII
+    mark = (">" if plain else "▸") if focused else " "
+    log = " log" if spec.name in view.log and not spec.stacked else ""
+    name = (f"{mark}{spec.name}{log}", TITLE)
     if spec.stacked:
-        metrics = curves[0].metrics
-        x = metrics.x(view.times)
-        for kind in kinds_of(curves, spec):
-            name = kind.removeprefix("outcomes/")
-            values = metrics.smoothed(kind, view.smoothing)
-            value = summary(values)[0] if view.cursor is None else value_at(x, values, view.cursor)
-            letter = f"{KIND_LETTERS[name]}=" if view.letters or not view.glyphs.bars else ""
-            parts.append((f" {letter}{name} {in_words(value, spec)}", KINDS + KIND_NAMES.index(name)))
+        versions = [_kinds_in_words(curves, spec, view)]
     else:
-        for curve in curves:
-            x, raw = curve.metrics.x(view.times), curve.metrics.column(spec.columns[0])
-            begin, end = np.searchsorted(x, x_range[0], side="left"), np.searchsorted(x, x_range[1], side="right")
-            last, low, high = summary(raw[begin:end])
-            if view.cursor is not None:
-                last = value_at(x, raw, view.cursor)
-            color = FIRST_COLOR + 2 * (spec.color if len(curves) == 1 else curve.hue)
-            if len(curves) > 1:
-                parts.append((f"  {curve.name.rpartition('/')[2]}", color))
-            parts.append((f" {in_words(last, spec)}", color if len(curves) > 1 else TEXT))
-            if len(curves) == 1:
-                parts.append((f"  min {in_words(low, spec)}  max {in_words(high, spec)}", AXIS))
-            else:
-                parts.append((f" ({in_words(low, spec)}…{in_words(high, spec)})", AXIS))
+        versions = [_numbers_in_words(curves, spec, view, x_range, brief) for brief in (0, 1, 2)]
+    for parts in versions:
+        if len(name[0]) + sum(len(text) for text, _ in parts) <= cells.width:
+            break
     column = 0
-    for text, color in parts:
-        if view.glyphs is braille.ASCII:
-            text = text.replace("…", "..").replace("–", "-")
-        cells.put(0, column, text, color)
+    for text, color in (name, *parts):
+        cells.put(0, column, text.replace("–", "-") if plain else text, color)
         column += len(text)
     if column > cells.width:
-        cells.put(0, cells.width - 1, "~" if view.glyphs is braille.ASCII else "…", AXIS)
+        cells.put(0, cells.width - 1, "~" if plain else "…", AXIS)
+
+
+def _kinds_in_words(curves: Sequence[Curve], spec: ChartSpec, view: View) -> list[tuple[str, int]]:
+    """The kinds of stacked bars with their shares, the largest first."""
+    metrics = curves[0].metrics
+    x = metrics.x(view.times)
+    found = []
+    for kind in kinds_of(curves, spec):
+        values = metrics.smoothed(kind, view.smoothing)
+        value = summary(values)[0] if view.cursor is None else value_at(x, values, view.cursor)
+        found.append((value or 0.0, kind.removeprefix("outcomes/")))
+    letters = view.letters or not view.glyphs.bars
+    parts = [(f" ({curves[0].name.rpartition('/')[2]})", AXIS)] if len(curves) > 1 else []
+    for value, name in sorted(found, reverse=True):
+        letter = f"{KIND_LETTERS[name]}=" if letters else ""
+        parts.append((f" {letter}{name.replace('_', ' ')} {100 * value:.0f}%", KINDS + KIND_NAMES.index(name)))
+    return parts
+
+
+def _numbers_in_words(
+    curves: Sequence[Curve], spec: ChartSpec, view: View, x_range: tuple[float, float], brief: int
+) -> list[tuple[str, int]]:
+    """The last value and the extremes of each run; the higher `brief`, the shorter."""
+    parts = []
+    for curve in curves:
+        x, raw = curve.metrics.x(view.times), curve.metrics.column(spec.columns[0])
+        begin, end = np.searchsorted(x, x_range[0], side="left"), np.searchsorted(x, x_range[1], side="right")
+        last, low, high = (in_words(value, spec) for value in summary(raw[begin:end]))
+        if view.cursor is not None:
+            last = in_words(value_at(x, raw, view.cursor), spec)
+        if len(curves) > 1:
+            color = FIRST_COLOR + 2 * curve.hue
+            parts += [(f"  {curve.name.rpartition('/')[2]} {last}", color)]
+        else:
+            parts += [(f" {last}", TEXT)]
+        if brief < 2 or len(curves) == 1:
+            parts += [(f" {low}..{high}" if brief else f"  min {low}  max {high}", AXIS)]
+    return parts
 
 
 def x_in_words(x: float, view: View) -> str:

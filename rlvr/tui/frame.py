@@ -1,0 +1,169 @@
+"""One frame of charts as text, for a log, a pipe or CI: `rlvrviz.py --once`. Textual is not imported."""
+
+import time
+from collections.abc import Sequence
+
+from rlvr.braille import ASCII, AXIS, CURSOR, FIRST_COLOR, GUIDE, TEXT, Cells, duration, number
+from rlvr.tui.figure import HEX, KIND_NAMES, KINDS, TITLE, Curve, View, draw, hues_of, summary
+from rlvr.tui.series import ChartSpec, RunReader
+
+CHART_WIDTH = 38
+"""Cells a chart wants, at least."""
+
+CHART_HEIGHT = 9
+MIN_CHART_HEIGHT = 6
+
+HUES = (75, 114, 179, 203, 141, 209, 80, 175)
+DIM_HUES = (24, 22, 58, 52, 54, 94, 23, 89)
+"""Numbers among the 256 colours of a terminal."""
+
+
+def headline(reader: RunReader) -> str:
+    """Which run, how it stands, how far it is."""
+    parts = [reader.name]
+    status = reader.status
+    steps = reader.metrics.column("step")
+    step = int(steps[-1]) if len(steps) else status.step if status else 0
+    total = reader.metrics.max_steps or (status.max_steps if status else 0)
+    if status is not None:
+        parts.append(status.state + (f" (waiting for {status.waiting_for})" if status.waiting_for else ""))
+    if step or total:
+        unit = "step" if status is None or status.kind == "train" else {"eval": "completion"}.get(status.kind, "round")
+        parts.append(f"{unit} {step:,} of {total:,}" if total else f"{unit} {step:,}")
+    if status is not None and status.state == "running":
+        left = seconds_left(reader)
+        parts.append(f"{duration(left)} left" if left is not None else "")
+        age = time.time() - status.updated
+        parts.append(f"nothing new for {duration(age)}" if age > 120 else "")
+    if status is not None and status.message:
+        parts.append(status.message)
+    if reader.bad:
+        parts.append(f"{reader.bad} lines could not be read")
+    return "  ".join(part for part in parts if part)
+
+
+def seconds_left(reader: RunReader) -> float | None:
+    """Of a run that goes on: steps still to go times the median of the last ones."""
+    seconds = reader.metrics.column("step_s")[-20:]
+    if not len(seconds) or not reader.metrics.max_steps:
+        return None
+    typical = sorted(seconds.tolist())[len(seconds) // 2]
+    return typical * max(reader.metrics.max_steps - float(reader.metrics.column("step")[-1]), 0)
+
+
+def curves_of(readers: Sequence[RunReader]) -> list[Curve]:
+    hues = hues_of([reader.name for reader in readers])
+    return [Curve(reader.name, reader.metrics, hue) for reader, hue in zip(readers, hues, strict=True)]
+
+
+def columns_for(width: int, num_charts: int) -> int:
+    return max(1, min(4, width // CHART_WIDTH, num_charts))
+
+
+def draw_frame(
+    readers: Sequence[RunReader], charts: Sequence[ChartSpec], view: View, width: int, height: int | None
+) -> Cells:
+    """All charts side by side under a headline for each run.
+
+    Without a height the frame is as high as it needs to be; with one, the charts that do not fit are left out, and the
+    last line says so.
+    """
+    heads = [headline(reader) for reader in readers]
+    columns = columns_for(width, len(charts))
+    rows = -(-len(charts) // columns) if charts else 0
+    left_out = 0
+    if height is None:
+        chart_height = CHART_HEIGHT
+        height = len(heads) + max(rows * chart_height, 1)
+    else:
+        room = height - len(heads)
+        if rows * MIN_CHART_HEIGHT > room:
+            rows = max((room - 1) // MIN_CHART_HEIGHT, 0)
+            left_out = len(charts) - rows * columns
+        chart_height = min((room - (left_out > 0)) // rows, 16) if rows else 0
+    cells = Cells(height, width)
+    curves = curves_of(readers)
+    for row, (head, curve) in enumerate(zip(heads, curves, strict=True)):
+        cells.put(row, 0, head, TITLE if len(curves) == 1 else FIRST_COLOR + 2 * curve.hue)
+    if not charts:
+        cells.put(len(heads), 0, "no numbers yet", AXIS)
+    chart_width = (width - 2 * (columns - 1)) // columns
+    for index, spec in enumerate(charts[: rows * columns]):
+        drawn = draw(curves, spec, view, chart_height, chart_width)
+        row, column = divmod(index, columns)
+        cells.paste(len(heads) + row * chart_height, column * (chart_width + 2), drawn.cells)
+    if left_out:
+        cells.put(height - 1, 0, f"{left_out} more charts do not fit: a larger --size shows them", AXIS)
+    if view.glyphs is ASCII:
+        cells.codes[cells.codes > 126] = ord("?")
+    return cells
+
+
+def to_text(cells: Cells) -> str:
+    return "\n".join(line.rstrip(" ") for line in cells.lines())
+
+
+def _sgr(color: int, background: int) -> str:
+    def rgb(number: int) -> str:
+        name = KIND_NAMES[number - KINDS]
+        return ";".join(str(int(HEX[name][at : at + 2], 16)) for at in (1, 3, 5))
+
+    parts = []
+    if KINDS <= color < TITLE:
+        parts.append(f"38;2;{rgb(color)}")
+    elif color == TITLE:
+        parts.append("1")
+    elif color >= FIRST_COLOR:
+        hue, dim = divmod(color - FIRST_COLOR, 2)
+        parts.append(f"38;5;{(DIM_HUES if dim else HUES)[hue]}")
+    elif color != TEXT:
+        parts.append({AXIS: "38;5;245", GUIDE: "38;5;238", CURSOR: "38;5;252"}.get(color, "0"))
+    if background:
+        parts.append(f"48;2;{rgb(background)}")
+    return ";".join(parts)
+
+
+def to_ansi(cells: Cells) -> str:
+    """The frame with the colours of a terminal."""
+    lines = []
+    for row in range(cells.height):
+        parts = []
+        for text, color, background in cells.runs(row):
+            style = _sgr(color, background)
+            parts.append(f"\x1b[{style}m{text}\x1b[0m" if style and text.strip() else text)
+        lines.append("".join(parts).rstrip(" "))
+    return "\n".join(lines)
+
+
+def as_json(readers: Sequence[RunReader]) -> dict[str, dict]:
+    """Last, smallest and largest value of every series of every run."""
+    result = {}
+    for reader in readers:
+        metrics, status = reader.metrics, reader.status
+        series = {}
+        for name in metrics.names:
+            last, low, high = summary(metrics.column(name))
+            if last is not None and name != "time":
+                series[name] = {"last": last, "min": low, "max": high}
+        result[reader.name] = {
+            "state": status.state if status else None,
+            "steps": len(metrics),
+            "max_steps": metrics.max_steps or None,
+            "bad_lines": reader.bad,
+            "series": series,
+        }
+    return result
+
+
+def in_text(readers: Sequence[RunReader], charts: Sequence[ChartSpec]) -> str:
+    """Every chart as one line a run: for a screen reader, to which braille cells are noise."""
+    lines = []
+    for reader in readers:
+        lines.append(headline(reader))
+        for spec in charts:
+            for column in spec.columns:
+                last, low, high = summary(reader.metrics.column(column))
+                if last is not None:
+                    name = spec.name if not spec.stacked else f"{spec.name}: {column.removeprefix('outcomes/')}"
+                    lines.append(f"  {name}: {number(last)}, min {number(low)}, max {number(high)}  ({spec.about})")
+    return "\n".join(lines)
