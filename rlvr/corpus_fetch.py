@@ -32,6 +32,7 @@ URL = "https://github.com/oeis/oeisdata"
 MIN_GIT = (2, 29)  # the first whose `fetch` reads what to fetch from a pipe
 FOLDERS_IN_BATCH = 16  # of a thousand files each: about 15 MB to send
 OBJECTS_IN_REQUEST = 16_384
+MIN_FREE_BYTES = 4_000_000
 OURS = "oeis-rlvr.fetched"  # a key in the clone's config: made here, so nobody's work is in it
 LOCK_FILE = "oeis-rlvr-fetch.lock"
 
@@ -209,11 +210,10 @@ class _Clone:
             yield
         except GitFailed as failed:
             why = str(failed).removeprefix("fatal: ").removeprefix("error: ")
-            if "No space left" in why or "quota exceeded" in why:
-                free_mb = shutil.disk_usage(self.folder).free // 10**6
+            if self._is_full(why):
                 raise RlvrError(
-                    f"the disk of {self.folder} is full ({free_mb} MB free; the whole takes about 2 GB): make room "
-                    "and run this again; what has come stays"
+                    f"the disk of {self.folder} is full (the whole takes about 2 GB): make room and run this again; "
+                    "what has come stays"
                 ) from None
             if url:
                 raise RlvrError(
@@ -221,6 +221,12 @@ class _Clone:
                     "then run this again"
                 ) from None
             raise RlvrError(f"git failed in {self.folder}: {why}") from None
+
+    def _is_full(self, why: str) -> bool:
+        """Did git fail for want of room? Of a file of the working tree it says only that it could not be written."""
+        disk = os.statvfs(self.folder)
+        has_no_room = disk.f_bavail * disk.f_frsize < MIN_FREE_BYTES or (disk.f_files > 0 and disk.f_favail == 0)
+        return "No space left" in why or "quota exceeded" in why or ("unable to" in why and has_no_room)
 
     # -- the clone --------------------------------------------------------------------------------------------------
     def fetch(self, url: str | None, is_new: bool, report: Report) -> bool:
@@ -253,8 +259,8 @@ class _Clone:
             report(0, 0, text)
 
             def on_text(line: str) -> None:
-                if found := _RECEIVED.match(line):
-                    report(0, 0, f"{text}: {found[2] or ''}")
+                if (found := _RECEIVED.match(line)) and found[2]:
+                    report(0, 0, f"{text} ({found[2]})")
 
             where = f"+refs/heads/{branch}:refs/remotes/origin/{branch}"
             flags = ("--depth", "1", "--filter=blob:none", "--no-tags", "--progress")

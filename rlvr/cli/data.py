@@ -59,7 +59,7 @@ def corpus_fetch(args: argparse.Namespace) -> int:
         with terminable(), fetch_progress() as report:
             was_new = fetch(args.dir, args.url, report)
     except (KeyboardInterrupt, SystemExit):
-        print(f"\nStopped. What has come stays; `{HOW_TO_GET}` goes on.", file=sys.stderr)
+        print(f"Stopped. What has come stays; `{HOW_TO_GET}` goes on.", file=sys.stderr)
         raise
     print("All is there." if was_new else "It is at the newest state already.", file=sys.stderr)
     args.corpus = str(args.dir)
@@ -98,7 +98,7 @@ def fetch_progress() -> Iterator[Callable[[int, int, str], None]]:
 
     def report(have: int, total: int, text: str) -> None:
         nonlocal printed_at, last
-        line = f"{have:,} of {total:,} files" if total else text.partition(":")[0]
+        line = f"{have:,} of {total:,} files" if total else text.partition(" (")[0]
         is_due = time.monotonic() - printed_at > 2 or have == total
         if line != last and is_due:
             print(line, file=sys.stderr, flush=True)
@@ -348,7 +348,7 @@ COMMANDS = {
             "rlvrctl.py corpus fetch",
             "rlvrctl.py corpus status --json",
             "rlvrctl.py corpus preview -n 2 --split eval --style compact",
-            "rlvrctl.py corpus preview --anum A000045 A000290 --hide-name",
+            "rlvrctl.py corpus preview --anum A000217 A000290 --hide-name",
         ),
         description="Get the OEIS data as a shallow clone, say what is in it, show tasks made of it.\n"
         "fetch can be interrupted at any time: the next one goes on.",
@@ -358,7 +358,7 @@ COMMANDS = {
         run=play,
         examples=(
             "rlvrctl.py play",
-            "rlvrctl.py play --anum A000045 --hide-name",
+            "rlvrctl.py play --anum A000217 --hide-name",
             "rlvrctl.py play --anum A000290 --answer squares.py --json",
             "echo 'def a(n): return n * n' | rlvrctl.py play --anum A000290",
         ),

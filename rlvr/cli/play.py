@@ -57,7 +57,7 @@ def task_arguments(parser: argparse.ArgumentParser) -> None:
         dest="ids",
         nargs="+",
         metavar="ID",
-        help="tasks by id, such as A000045; default: random ones",
+        help="tasks by id, such as A000290; default: random ones",
     )
     parser.add_argument("--seed", type=int, help="choose the random tasks by this")
     parser.add_argument("--style", choices=("full", "compact"), default="full", help="wording of the prompt")
