@@ -8,6 +8,7 @@ wrong type and a value out of range are errors that name the file, the key, the 
 import argparse
 import dataclasses
 import difflib
+import functools
 import os
 import tomllib
 import typing
@@ -280,6 +281,7 @@ class Key:
         return self.check(value, where)
 
 
+@functools.cache
 def keys(config_class: type[RunConfig]) -> dict[str, Key]:
     """The keys of a config class by name, in the order they are declared."""
     hints = typing.get_type_hints(config_class)
