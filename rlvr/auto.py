@@ -3,18 +3,20 @@
     python -m rlvr.auto training/m/auto/001        (what `rlvrctl.py auto` runs in the background)
 
 Each round is a cycle and an evaluation like any other, each with a supervisor of its own: when this process dies they
-go on, and `resume` takes up the round where it stands. `rounds.jsonl` holds a line per finished round.
+go on, and `resume` takes up the round where it stands: each says in its `launch.json` to which round it belongs.
+`rounds.jsonl` holds a line per finished round.
 """
 
+import contextlib
 import signal
 import sys
 import time
 
 from rlvr import records, runs, supervisor
-from rlvr.cycles import Run, find_run
+from rlvr.cycles import BASE, Run, cycle_runs, eval_runs
 from rlvr.errors import RlvrError
 from rlvr.records import Evaluation, Launch, Round
-from rlvr.status import LIVING, StatusFile, is_alive
+from rlvr.status import LIVING, StatusFile
 
 
 class Ended(Exception):
@@ -28,62 +30,48 @@ class Ended(Exception):
 
 def auto(run: Run) -> int:
     """Run the rounds of an auto run that are still to come."""
-    launch = records.read(run.files.launch, Launch)
-    options = launch.auto
     status = StatusFile(run.files.status, supervisor.status_of(run))
-    in_flight = status.status.waiting_for
-    status.write(state="running", started=status.status.started or time.time(), max_steps=options["rounds"])
-    stop = [0]
-
-    def receive(number: int, frame: object) -> None:
-        stop[0] = number
-
+    signals: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, receive)
+        signal.signal(number, lambda number, frame: signals.append(number))
     try:
+        options = records.read(run.files.launch, Launch).auto
+        started = status.status.started or time.time()
+        status.write(state="running", started=started, max_steps=options["rounds"], waiting_for="", message="")
         history = list(records.read_lines(run.files.rounds, Round)) if run.files.rounds.exists() else []
-        for number in range(len(history) + 1, options["rounds"] + 1):
-            finished = play_round(run, number, options, history, in_flight, status, stop)
-            in_flight = ""
+        while True:
+            judge(history, options)
+            finished = play_round(run, len(history) + 1, options, history, status, signals)
             history.append(finished)
             records.append(run.files.rounds, finished)
-            status.write(step=number, solved=finished.solved, waiting_for="")
-            print(sentence(finished), flush=True)
-            judge(history, options)
-        raise Ended("done", f"{options['rounds']} rounds were run")
+            status.write(step=finished.round, solved=finished.solved, waiting_for="")
+            supervisor.say(sentence(finished))
     except Ended as end:
         state, message = end.state, end.message
-    except RlvrError as error:
+    except (RlvrError, OSError) as error:
         state, message = "failed", str(error)
     code = {"done": 0, "killed": 143}.get(state, 1)
-    print(f"{state}: {message}", flush=True)
-    status.write(state=state, finished=time.time(), exit_code=code, message=message)
+    supervisor.say(f"{state}: {message}")
+    supervisor.write_or_say(status, state=state, finished=time.time(), exit_code=code, waiting_for="", message=message)
     return code
 
 
 def play_round(
-    run: Run,
-    number: int,
-    options: dict,
-    history: list[Round],
-    in_flight: str,
-    status: StatusFile,
-    stop: list[int],
+    run: Run, number: int, options: dict, history: list[Round], status: StatusFile, signals: list[int]
 ) -> Round:
-    """One cycle and its evaluation against the base; `in_flight` is what an interrupted round was doing."""
-    if "/evals/" in in_flight:
-        cycle, evaluation = in_flight.partition("/")[0], find_run(in_flight, run.model)
-    else:
-        begun = find_run(in_flight, run.model) if in_flight else None
-        if begun is None or supervisor.status_of(begun).state == "failed":
-            begun = runs.begin_cycle(run.model, options["train"])
-        finish(begun, status, stop)
-        cycle = begun.name
-        evaluation = runs.begin_eval(run.model, ["base", cycle], options["eval"])
-    finish(evaluation, status, stop)
+    """One cycle and its evaluation against the base; what an interrupted round has begun is taken up."""
+    mark = {"run": run.name, "round": number}
+    begun = find_begun(cycle_runs(run.model), mark, status)
+    if begun is None or supervisor.status_of(begun).state == "failed":
+        begun = runs.begin_cycle(run.model, options["train"], auto=mark)
+    finish(begun, status, signals)
+    cycle = begun.name
+    evaluation = find_begun(eval_runs(run.model, cycle), mark, status)
+    if evaluation is None:
+        evaluation = runs.begin_eval(run.model, [BASE, cycle], options["eval"], auto=mark)
+    finish(evaluation, status, signals)
     result = records.read(evaluation.files.evaluation, Evaluation)
-    newest = next(person for person in result.participants if person.name == cycle)
-    base = next(person for person in result.participants if person.name == "base")
+    base, newest = result.participants
     metric, _ = runs.parse_goal(options["until"]) or ("solved", 1.0)
     values = {"solved": newest.solved, "mean_holdout_match": newest.mean_holdout_match}
     values |= {f"pass@{k}": interval for k, interval in newest.pass_at.items()}
@@ -105,39 +93,53 @@ def play_round(
     )
 
 
-def finish(run: Run, status: StatusFile, stop: list[int]) -> None:
-    """Wait for a run of this round to be done; start it again when it was interrupted and nobody stopped this one.
+def find_begun(candidates: list[Run], mark: dict, status: StatusFile) -> Run | None:
+    """The newest of these runs that was begun for this round of this very auto run."""
+    for candidate in reversed(candidates):
+        with contextlib.suppress(RlvrError):  # one that has no launch.json
+            launch = records.read(candidate.files.launch, Launch)
+            if launch.auto == mark and launch.ticket >= status.status.created:
+                return candidate
+    return None
+
+
+def finish(run: Run, status: StatusFile, signals: list[int]) -> None:
+    """Wait for a run of this round to be done; start it again when it was interrupted.
 
     Raises:
         Ended: when it failed, or at SIGTERM, which is passed on to it.
     """
-    status.write(waiting_for=run.name)
-    if supervisor.status_of(run).state in ("killed", "lost"):
-        print(f"{run} goes on {supervisor.resume(run)}", flush=True)
-    asked = False
+    status.write(waiting_for=run.name, message=f"round {status.status.step + 1}: {run.name}")
+    if supervisor.status_of(run).state in ("failed", "killed", "lost"):
+        supervisor.say(f"{run} goes on {supervisor.resume(run)}")
+    asked = 0
     while (now := supervisor.status_of(run)).state in LIVING:
-        if stop[0] and not asked:
-            supervisor.kill(run)
-            asked = True
-        if now.state == "pending" and not is_alive(now):
-            supervisor.start_waiting()
+        for _ in signals[asked:]:
+            asked += 1
+            with contextlib.suppress(RlvrError):  # it has ended meanwhile
+                supervisor.kill(run)
+        supervisor.start_waiting()
         time.sleep(supervisor.POLL_S)
-    if stop[0]:
+    if signals:
         raise Ended("killed", f"stopped with {run.name}")
     if now.state != "done":
         raise Ended("failed", f"{run.name} is {now.state}: {now.message}")
 
 
 def judge(history: list[Round], options: dict) -> None:
-    """End the rounds when the goal is reached, or when nothing has improved for too long.
+    """End the rounds when all were run, the goal is reached, or nothing has improved for too long.
 
     Raises:
         Ended: saying which.
     """
+    if not history:
+        return
     newest = history[-1]
     goal = runs.parse_goal(options["until"])
     if goal and newest.goal is not None and newest.goal >= goal[1]:
         raise Ended("done", f"the goal {options['until']} is reached: {newest.goal:.3f} after round {newest.round}")
+    if len(history) >= options["rounds"]:
+        raise Ended("done", f"{options['rounds']} rounds were run")
     patience = options["patience"]
     if len(history) >= patience and not any(each.improved for each in history[-patience:]):
         best = max(each.solved or 0.0 for each in history)

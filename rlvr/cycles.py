@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Literal
 
 from rlvr.errors import RlvrError
-from rlvr.status import LIVING, StatusFile, new_status, read_status
+from rlvr.status import LIVING, left_of, read_status
 
 TRAINING_DIR = Path("training")
 STANDALONE_DIR = Path("gemma_4_oeis_lora")
@@ -35,6 +35,7 @@ TRASH_DIR = TRAINING_DIR / ".trash"
 LAST_MODEL_FILE = TRAINING_DIR / ".last-model"
 
 CYCLE_NAME = re.compile(r"\d{3,}")
+BASE = "base"
 ALONE = "alone"
 """Name of an evaluation of one checkpoint, which is compared with nobody."""
 
@@ -160,6 +161,11 @@ class Run:
     def files(self) -> RunFiles:
         return RunFiles(self.folder)
 
+    @property
+    def training_dir(self) -> Path:
+        """The `training/` that this run lies in, as an absolute path."""
+        return Path(os.path.abspath(self.folder)).parents[len(Path(self.name).parts)]
+
     def __str__(self) -> str:
         return f"{self.model}/{self.name}"
 
@@ -236,9 +242,12 @@ def remember_model(name: str) -> None:
 
 
 @contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder: one process at a time counts numbers or takes its turn there."""
-    with (folder / ".lock").open("w") as lock:
+def locked(training_dir: Path = TRAINING_DIR) -> Iterator[None]:
+    """Hold the lock of everything under `training/`: one process at a time makes, starts, ends or removes runs.
+
+    It cannot be taken twice by the same process.
+    """
+    with (training_dir / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
@@ -250,19 +259,24 @@ def locked(folder: Path) -> Iterator[None]:
 def cycle_runs(model: str) -> list[Run]:
     """The cycles of a model by number."""
     folder = TRAINING_DIR / model
-    numbers = sorted(int(name) for name in os.listdir(folder) if CYCLE_NAME.fullmatch(name))
+    numbers = sorted(int(name) for name in os.listdir(folder) if is_cycle_name(name))
     return [Run(model, f"{number:03d}", "train", folder / f"{number:03d}") for number in numbers]
+
+
+def is_cycle_name(name: str) -> bool:
+    """`003` or `1234`, not `0003`."""
+    return CYCLE_NAME.fullmatch(name) is not None and name == f"{int(name):03d}"
 
 
 def auto_runs(model: str) -> list[Run]:
     folder = TRAINING_DIR / model / "auto"
-    names = sorted(os.listdir(folder)) if folder.is_dir() else []
-    return [Run(model, f"auto/{name}", "auto", folder / name) for name in names if CYCLE_NAME.fullmatch(name)]
+    names = [name for name in os.listdir(folder) if is_cycle_name(name)] if folder.is_dir() else []
+    return [Run(model, f"auto/{name}", "auto", folder / name) for name in sorted(names, key=int)]
 
 
 def eval_runs(model: str, checkpoint: str | None = None) -> list[Run]:
     """The evaluations of a model, each once: links from earlier participants are left out."""
-    owners = [checkpoint] if checkpoint else ["base", *(run.name for run in cycle_runs(model))]
+    owners = [checkpoint] if checkpoint else [BASE, *(run.name for run in cycle_runs(model))]
     found = []
     for owner in owners:
         folder = RunFiles(TRAINING_DIR / model / owner).evals
@@ -270,7 +284,7 @@ def eval_runs(model: str, checkpoint: str | None = None) -> list[Run]:
             found += [
                 Run(model, f"{owner}/{folder.name}/{entry.name}", "eval", folder / entry.name)
                 for entry in sorted(os.scandir(folder), key=lambda entry: entry.name)
-                if entry.is_dir(follow_symlinks=False)
+                if entry.is_dir(follow_symlinks=False) and entry.name[0] != "."
             ]
     return found
 
@@ -331,7 +345,14 @@ def run_at(folder: Path) -> Run | None:
     """The run whose folder this is, by where it lies: NNN, NNN/evals/NAME or auto/NNN; None for anything else."""
     if not folder.is_dir():
         return None
-    parts = folder.resolve().parts
+    # Names are taken from the path as it is written: training/ or a model's folder may be a link to a larger disk.
+    # An evaluation's folder that is a link belongs to a later participant, where the link leads.
+    absolute = os.path.abspath(folder)
+    if os.path.basename(os.path.dirname(absolute)) == "evals" and os.path.islink(absolute):
+        folder = Path(os.path.dirname(folder), os.readlink(absolute))
+        absolute = os.path.abspath(folder)
+        folder = Path(os.path.normpath(folder))
+    parts = Path(absolute).parts
     if len(parts) >= 4 and parts[-2] == "evals":
         return Run(parts[-4], "/".join(parts[-3:]), "eval", folder)
     if len(parts) >= 3 and parts[-2] == "auto" and CYCLE_NAME.fullmatch(parts[-1]):
@@ -393,9 +414,9 @@ def find_adapter(name: str, model: str = "") -> Path:
 def checkpoint_name(adapter: Path | None) -> str:
     """What a checkpoint is called in a comparison: "base", a cycle's number, or its folder's name."""
     if adapter is None:
-        return "base"
+        return BASE
     parts = [part for part in adapter.resolve().parts if part != RunFiles(adapter).adapter.name]
-    return parts[-1] if parts else "base"
+    return parts[-1] if parts else BASE
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -405,65 +426,102 @@ def checkpoint_name(adapter: Path | None) -> str:
 def never_began(run: Run) -> bool:
     """Did this cycle end before its first step? Then it holds nothing, and its number may be used again."""
     status = read_status(run.files.status)
-    if status is None:
-        return not has_adapter(run) and not run.files.metrics.exists()
-    return status.state not in LIVING and status.step == 0 and not has_adapter(run)
+    if has_adapter(run) or (run.files.metrics.exists() and run.files.metrics.stat().st_size):
+        return False
+    return status is None or (status.state not in LIVING and status.step == 0 and not left_of(status))
 
 
-def claim_cycle(model: str) -> Run:
-    """Make the folder of the model's next cycle; two callers at the same instant get different numbers.
+def next_cycle(model: str) -> tuple[Run, list[Run]]:
+    """The next cycle of a model, and the ones to be removed for it: the newest ones that never made a step.
 
-    The newest cycles that ended before their first step are removed first, so that no number stays empty.
+    So numbers stay without gaps. The caller holds the lock.
     """
-    folder = model_dir(model)
-    with locked(folder):
-        cycles = cycle_runs(model)
-        while cycles and never_began(cycles[-1]) and not children(cycles[-1]):
-            move_to_trash(cycles.pop())
-        number = int(cycles[-1].name) + 1 if cycles else 1
-        run = Run(model, f"{number:03d}", "train", folder / f"{number:03d}")
-        run.folder.mkdir()
-        claim(run)
-    return run
+    cycles = cycle_runs(model)
+    unused = []
+    while cycles and never_began(cycles[-1]) and not children(cycles[-1]):
+        unused.append(cycles.pop())
+    name = f"{int(cycles[-1].name) + 1 if cycles else 1:03d}"
+    return Run(model, name, "train", TRAINING_DIR / model / name), unused
 
 
-def claim_auto(model: str) -> Run:
-    """Make the folder of the model's next auto run."""
-    folder = model_dir(model)
-    with locked(folder):
-        runs = auto_runs(model)
-        number = int(runs[-1].name.rpartition("/")[2]) + 1 if runs else 1
-        run = Run(model, f"auto/{number:03d}", "auto", folder / "auto" / f"{number:03d}")
-        run.folder.mkdir(parents=True)
-        claim(run)
-    return run
+def next_auto(model: str) -> Run:
+    """The next auto run of a model. The caller holds the lock."""
+    runs = auto_runs(model)
+    number = int(runs[-1].name.rpartition("/")[2]) + 1 if runs else 1
+    return Run(model, f"auto/{number:03d}", "auto", TRAINING_DIR / model / "auto" / f"{number:03d}")
 
 
-def claim_eval(model: str, participants: Sequence[str]) -> Run:
-    """Make the folder of an evaluation, with relative links from its earlier participants.
+def next_eval(model: str, participants: Sequence[str]) -> Run:
+    """An evaluation of these participants, under the highest of them. The caller holds the lock.
 
-    `participants` are names: ["base", "001", "003"] gives `003/evals/base+001`, linked from `base/evals/001+003` and
-    `001/evals/base+003`. The same participants again get `.2` and so on.
+    `participants` are names as `participant_name` gives them: "base", "001" and "003" make `003/evals/base+001`, the
+    same set again `003/evals/base+001.2`.
     """
-    folder = model_dir(model)
-    numbered = [name for name in participants if CYCLE_NAME.fullmatch(name) and (folder / name).is_dir()]
-    owner = max(numbered, key=int) if numbered else "base"
-    with locked(folder):
-        name = free_name(RunFiles(folder / owner).evals, without(participants, owner))
-        run = Run(model, f"{owner}/evals/{name}", "eval", RunFiles(folder / owner).evals / name)
-        run.folder.mkdir(parents=True)
-        claim(run)
-        for other in {"base", *numbered} & set(participants) - {owner}:
-            evals = RunFiles(folder / other).evals
-            evals.mkdir(parents=True, exist_ok=True)
-            link = evals / free_name(evals, without(participants, other))
-            link.symlink_to(os.path.relpath(run.folder, evals))
-    return run
+    numbered = [name for name in participants if is_cycle_name(name)]
+    owner = max(numbered, key=int) if numbered else BASE
+    evals = RunFiles(TRAINING_DIR / model / owner).evals
+    name = free_name(evals, without(participants, owner))
+    return Run(model, f"{owner}/{evals.name}/{name}", "eval", evals / name)
+
+
+@contextlib.contextmanager
+def made(run: Run, replaces: Sequence[Run] = (), participants: Sequence[str] = ()) -> Iterator[RunFiles]:
+    """Make the folder of a run: its files are written aside, and it appears whole, with the links to it.
+
+    `replaces` go to the trash at that moment. When the body or anything else fails, nothing of the run stays. The
+    caller holds the lock.
+    """
+    aside = run.folder.parent / ".new"
+    shutil.rmtree(aside, ignore_errors=True)  # a command that was interrupted left it
+    try:
+        aside.mkdir(parents=True)
+        yield RunFiles(aside)
+        for other in replaces:
+            move_to_trash(other)
+        aside.rename(run.folder)
+        link_participants(run, participants)
+    except BaseException:
+        unmake(run)
+        raise
+
+
+def unmake(run: Run) -> None:
+    """Take away a run that could not be started, with what was made for it."""
+    for link in links_to(run):
+        link.unlink(missing_ok=True)
+    for folder in (run.folder, run.folder.parent / ".new"):
+        shutil.rmtree(folder, ignore_errors=True)
+    for folder in (run.folder.parent, run.folder.parent.parent):
+        if run.kind != "train" and folder.name != run.model:
+            with contextlib.suppress(OSError):  # there are others in it
+                folder.rmdir()
+
+
+def link_participants(run: Run, participants: Sequence[str]) -> None:
+    """Relative links to an evaluation: `003/evals/base+001` from `base/evals/001+003` and `001/evals/base+003`."""
+    for other in sorted(set(participants)):
+        evals = RunFiles(TRAINING_DIR / run.model / other).evals
+        if evals == run.folder.parent or not (other == BASE or is_cycle_name(other)):
+            continue
+        evals.mkdir(parents=True, exist_ok=True)
+        link = evals / free_name(evals, without(participants, other))
+        link.symlink_to(os.path.relpath(run.folder, evals))
+
+
+def participant_name(adapter: Path | None, model: str) -> str:
+    """What a checkpoint is called in the name of an evaluation of a model: "base", "003", or what another lies in."""
+    if adapter is None:
+        return BASE
+    for run in cycle_runs(model):
+        if run.files.adapter.resolve() == adapter.resolve():
+            return run.name
+    parts = [part for part in adapter.resolve().parts if part != RunFiles(adapter).adapter.name]
+    return "-".join(parts[-2:]) if is_cycle_name(parts[-1]) else parts[-1]
 
 
 def without(participants: Sequence[str], one: str) -> str:
-    """The name of an evaluation among the files of `one`: the other participants, joined."""
-    others = list(participants)
+    """The name of an evaluation among the files of `one`: the other participants in order, base first, joined."""
+    others = sorted(participants, key=lambda name: (name != BASE, not is_cycle_name(name), len(name), name))
     if one in others:
         others.remove(one)
     return "+".join(re.sub(r"[^\w.-]", "_", other) for other in others) or ALONE
@@ -479,25 +537,19 @@ def free_name(folder: Path, name: str) -> str:
         number += 1
 
 
-def claim(run: Run) -> None:
-    """Mark a folder as being made by this process, so that nobody else takes it for one that failed."""
-    StatusFile(run.files.status, new_status(run.kind, "pending"))
-
-
 def children(run: Run) -> list[Run]:
     """What depends on a run: cycles warm-started from it and evaluations of it."""
     if run.kind != "train":
         return []
-    found: list[Run] = []
-    for other in cycle_runs(run.model):
-        with contextlib.suppress(OSError):
-            if Path(os.readlink(other.files.parent)).parts[-2:-1] == (run.name,):
-                found.append(other)
+    adapter = run.files.adapter.resolve()
+    found = [
+        other
+        for other in cycle_runs(run.model)
+        if other.files.parent.is_symlink() and other.files.parent.resolve() == adapter
+    ]
     with contextlib.suppress(FileNotFoundError):
-        for entry in sorted(run.files.evals.iterdir()):
-            resolved = run_at(entry)
-            if resolved is not None:
-                found.append(resolved)
+        entries = sorted(entry for entry in run.files.evals.iterdir() if entry.name[0] != ".")
+        found += [evaluation for entry in entries if (evaluation := run_at(entry)) is not None]
     return found
 
 

@@ -244,7 +244,8 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
 
     `parent` of a cycle is "latest", "" for a cold start, or an adapter's folder. `participants` of an evaluation are
     "base" and adapter folders. `ticket` orders the queue; `after` names a run that has to be done before. `ephemeral`
-    holds what the one-shot layer gave: it is cleared when the run succeeds.
+    holds what the one-shot layer gave: it is cleared when the run succeeds. `auto` holds the options of an auto run;
+    of what that starts, the `run` and `round` that it belongs to.
     """
 
     ticket: float
@@ -255,6 +256,19 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     participants: tuple[str, ...] = ()
     ephemeral: dict[str, Any] = {}
     auto: dict[str, Any] = {}
+    colab: dict[str, Any] = {}
+
+
+class ColabSession(msgspec.Struct, frozen=True, kw_only=True):
+    """`colab.json`: the VM that a cycle runs on while it does, so that a new supervisor finds it again.
+
+    `base` is the run's folder there, "" until the run was started; `own` VMs are given back when the run ends.
+    """
+
+    session: str
+    gpu: str
+    base: str
+    own: bool
 
 
 class Round(msgspec.Struct, frozen=True, kw_only=True):

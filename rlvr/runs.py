@@ -8,20 +8,20 @@ Everything that can be wrong is looked at before a folder is made; what fails la
 
 import contextlib
 import re
-import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rlvr import cycles, environment, layers, supervisor
+from rlvr import cycles, environment, layers, records, supervisor
 from rlvr.base_models import check_adapter
 from rlvr.budget import divide_step
+from rlvr.comparison import pass_ks
 from rlvr.config import EvalConfig, RunConfig, TrainConfig, write_snapshot
 from rlvr.cycles import Run
 from rlvr.errors import RlvrError
 from rlvr.records import Launch
-from rlvr.status import LIVING, STATES
+from rlvr.status import LIVING, STATES, new_status
 
 LATEST = "latest"
 GOAL = re.compile(r"(solved|mean_holdout_match|pass@\d+)\s*>=\s*(\d*\.?\d+)")
@@ -89,22 +89,28 @@ def portable(adapter: Path) -> str:
     return str(adapter.resolve())
 
 
-@contextlib.contextmanager
-def undone_on_failure(run: Run) -> Iterator[None]:
-    """When a run cannot be started, take away its folder and the links to it.
+def start(
+    run: Run, config: RunConfig | None, origins: Mapping[str, str], launch: Launch, **made: Sequence[Any]
+) -> Run:
+    """Make the folder of a run and give it a supervisor; the caller holds the lock, `made` is as for `cycles.made`.
 
     Raises:
-        RlvrError: for a full disk or a folder that cannot be written.
+        RlvrError: for a full disk or a folder that cannot be written; then nothing of the run stays.
     """
     try:
-        yield
-    except BaseException as error:
-        for link in cycles.links_to(run):
-            link.unlink(missing_ok=True)
-        shutil.rmtree(run.folder, ignore_errors=True)
-        if isinstance(error, OSError):
-            raise RlvrError(f"{error.filename or run.folder}: cannot be written: {error.strerror}") from None
-        raise
+        with cycles.made(run, **made) as files:
+            if config:
+                write_snapshot(files.config, config, origins, {})
+            records.write(files.launch, launch)
+            records.write(files.status, new_status(run.kind, "pending"))
+        try:
+            supervisor.spawn(run)
+        except BaseException:
+            cycles.unmake(run)
+            raise
+    except OSError as error:
+        raise RlvrError(f"{error.filename or run.folder}: cannot be written: {error.strerror}") from None
+    return run
 
 
 def begin_cycle(
@@ -114,8 +120,11 @@ def begin_cycle(
     parent: str = LATEST,
     after: str = "",
     queue: bool = True,
+    auto: Mapping[str, Any] | None = None,
 ) -> Run:
     """Start the next cycle of a model in the background; it begins when its turn comes.
+
+    `auto` says which round of which auto run it belongs to.
 
     Raises:
         RlvrError: when something is not right; then nothing was made.
@@ -123,13 +132,17 @@ def begin_cycle(
     plan = plan_cycle(model, overrides, parent)
     after = check_after(after, model)
     ephemeral = layers.ephemeral_values(cycles.model_dir(model), TrainConfig)
-    run = cycles.claim_cycle(model)
-    with undone_on_failure(run):
-        write_snapshot(run.files.config, plan.config, plan.origins, {})
-        supervisor.start(
-            run, Launch(ticket=time.time(), queue=queue, after=after, parent=plan.parent, ephemeral=ephemeral)
+    with cycles.locked():
+        run, unused = cycles.next_cycle(model)
+        launch = Launch(
+            ticket=time.time(),
+            queue=queue,
+            after=after,
+            parent=plan.parent,
+            ephemeral=ephemeral,
+            auto=dict(auto or {}),
         )
-    return run
+        return start(run, plan.config, plan.origins, launch, replaces=unused)
 
 
 def check_after(after: str, model: str) -> str:
@@ -154,8 +167,11 @@ def begin_eval(
     *,
     after: str = "",
     queue: bool = True,
+    auto: Mapping[str, Any] | None = None,
 ) -> Run:
     """Start a held-out comparison in the background; without `participants`, base against the latest adapter.
+
+    `auto` says which round of which auto run it belongs to.
 
     Raises:
         RlvrError: when a participant is missing or does not fit; then nothing was made.
@@ -168,13 +184,17 @@ def begin_eval(
             check_adapter(adapter, config.base_model, None, None)
     after = check_after(after, model)
     ephemeral = layers.ephemeral_values(cycles.model_dir(model), EvalConfig)
-    run = cycles.claim_eval(model, [cycles.checkpoint_name(adapter) for adapter in adapters])
-    with undone_on_failure(run):
-        write_snapshot(run.files.config, config, origins, {})
-        names = tuple(portable(adapter) if adapter else "base" for adapter in adapters)
-        launch = Launch(ticket=time.time(), queue=queue, after=after, participants=names, ephemeral=ephemeral)
-        supervisor.start(run, launch)
-    return run
+    names = [cycles.participant_name(adapter, model) for adapter in adapters]
+    with cycles.locked():
+        launch = Launch(
+            ticket=time.time(),
+            queue=queue,
+            after=after,
+            participants=tuple(portable(adapter) if adapter else cycles.BASE for adapter in adapters),
+            ephemeral=ephemeral,
+            auto=dict(auto or {}),
+        )
+        return start(cycles.next_eval(model, names), config, origins, launch, participants=names)
 
 
 def default_participants(model: str) -> list[str]:
@@ -207,9 +227,15 @@ def begin_auto(
     Raises:
         RlvrError: when the first round could not start, or `until` is no goal.
     """
-    parse_goal(until)
+    goal = parse_goal(until)
     plan_cycle(model, train_overrides)
-    layers.resolve_for(cycles.model_dir(model), EvalConfig, eval_overrides, frozen_keys(model))
+    config, _ = layers.resolve_for(cycles.model_dir(model), EvalConfig, eval_overrides, frozen_keys(model))
+    check_config(config)
+    known = [f"pass@{k}" for k in pass_ks(config.samples)]
+    if goal and goal[0].startswith("pass@") and goal[0] not in known:
+        raise RlvrError(
+            f"goal {until!r}: an evaluation gives {', '.join(known)}: sample more (-k), or take one of those"
+        )
     options = {
         "rounds": rounds,
         "until": until,
@@ -217,10 +243,9 @@ def begin_auto(
         "train": dict(train_overrides),
         "eval": dict(eval_overrides),
     }
-    run = cycles.claim_auto(model)
-    with undone_on_failure(run):
-        supervisor.start(run, Launch(ticket=time.time(), queue=False, auto=options))
-    return run
+    with cycles.locked():
+        launch = Launch(ticket=time.time(), queue=False, auto=options)
+        return start(cycles.next_auto(model), None, {}, launch)
 
 
 def parse_goal(until: str) -> tuple[str, float] | None:

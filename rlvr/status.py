@@ -4,6 +4,7 @@ A run is alive while the process that answers for it is: the pid is running and 
 that a later process with the same number is never taken for the run, nor killed.
 """
 
+import contextlib
 import os
 import time
 from pathlib import Path
@@ -42,6 +43,26 @@ def is_alive(status: Status) -> bool:
     """Is the process that answers for the run still there?"""
     start = process_start(status.pid) if status.pid else None
     return start is not None and abs(start - status.process_start) < 1.0
+
+
+def group_members(group: int) -> list[int]:
+    """Process numbers of what lives in the process group that a run's supervisor leads or led; none for group 0.
+
+    The number of a group is not given to a process while the group has members: a process that has it leads it.
+    """
+    found = []
+    for process in psutil.process_iter() if group else ():
+        with contextlib.suppress(OSError, psutil.Error):
+            if os.getpgid(process.pid) == group and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process.pid)
+    return found
+
+
+def left_of(status: Status) -> list[int]:
+    """Process numbers of what is left of a run: its group, unless the group's number belongs to a stranger by now."""
+    if process_start(status.pid) is not None and not is_alive(status):
+        return []
+    return group_members(status.pid)
 
 
 def read_status(file: Path) -> Status | None:

@@ -1,6 +1,6 @@
 """Detached runs: start, queue, liveness, kill, resume, wait.
 
-    python -m rlvr.supervisor training/m/003       (what `start` runs in the background, with a session of its own)
+    python -m rlvr.supervisor training/m/003       (what `spawn` runs in the background, with a session of its own)
 
 A supervisor owns one run: it waits for its turn, starts the trainer or the evaluator, writes `status.json` while it
 runs and when it has ended, passes SIGTERM on. It outlives the terminal. When it dies itself, the kernel stops its
@@ -8,28 +8,38 @@ program, and readers see the run as lost. It reads metrics and completions for p
 
 The queue is the pending runs themselves, in the order of their tickets: each has a supervisor that waits. After a
 restart of the machine `start_waiting` gives them new ones; every `rlvrctl.py` command that looks at runs calls it.
+
+Whoever gives a run a supervisor holds the lock of `training/` until `status.json` names that process, and a supervisor
+begins by taking the lock and looking whether it is the one named: so a run never has two.
 """
 
 import contextlib
 import ctypes
-import fcntl
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
-import psutil
 
 from rlvr import records
 from rlvr.cycles import TRAINING_DIR, Run, all_runs, find_run, latest_adapter, locked, model_names, run_at
 from rlvr.errors import RlvrError
 from rlvr.records import Launch, Record, Status, Step, Tail
-from rlvr.status import LIVING, SUPERVISED, StatusFile, is_alive, new_status, process_start, read_status
+from rlvr.status import (
+    LIVING,
+    SUPERVISED,
+    StatusFile,
+    is_alive,
+    left_of,
+    new_status,
+    process_start,
+    read_status,
+)
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = {"train": "gemma4_oeis_rlvr.py", "eval": "eval_oeis.py"}
@@ -41,69 +51,70 @@ GRACE_S = 30.0
 EXIT_KILLED = (128 + signal.SIGTERM, 128 + signal.SIGINT)
 PR_SET_PDEATHSIG = 1
 
+COMMAND_MARK = "$ "
+"""What the log begins a start of the program with."""
+
+TAKEN_OUT = "taken out of the queue"
+ASKED = "asked to stop: it ends after the step in progress, with a checkpoint"
+
 # ---------------------------------------------------------------------------------------------------------------------
 # The side of the commands
 
 
-def start(run: Run, launch: Launch) -> None:
-    """Start a run in the background: it begins when its turn comes.
+def spawn(run: Run) -> None:
+    """Give a pending run a supervisor: a process in a session of its own, which writes to the run's log.
+
+    The caller holds the lock.
 
     Raises:
         OSError: when its folder cannot be written.
     """
-    records.write(run.files.launch, launch)
-    spawn(run)
-
-
-def spawn(run: Run) -> None:
-    """Give a pending run a supervisor: a process in a session of its own, which writes to the run's log."""
     status = status_of(run)
     status.state, status.message, status.exit_code, status.finished = "pending", "", None, None
-    # Until the supervisor has written its own, the run answers to this process.
-    status.pid, status.process_start = os.getpid(), process_start(os.getpid()) or 0.0
-    records.write(run.files.status, status)
-    folder = Path(os.path.abspath(run.folder))
     module = "rlvr.auto" if run.kind == "auto" else "rlvr.supervisor"
+    # The path is relative to the folder that holds training/, so that a run outlives a move of it.
+    root = run.training_dir.parent
+    python_path = [str(ROOT), os.environ.get("PYTHONPATH", "")]
     with run.files.log.open("ab") as log:
-        subprocess.Popen(
-            [sys.executable, "-m", module, str(folder)],
-            cwd=folder.parents[len(Path(run.name).parts) + 1],  # the folder that holds training/
+        supervisor = subprocess.Popen(
+            # -P: a file of the user in that folder that is called like a module of ours is not imported.
+            [sys.executable, "-P", "-m", module, os.path.relpath(os.path.abspath(run.folder), root)],
+            cwd=root,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
             start_new_session=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, python_path))},
         )
+    status.pid, status.process_start = supervisor.pid, process_start(supervisor.pid) or 0.0
+    status.updated = time.time()
+    records.write(run.files.status, status)
 
 
 def start_waiting() -> list[Run]:
     """Give every pending run without a living supervisor a new one, in the order of the queue; returns those."""
-    found = []
-    for model in model_names():
-        for run in all_runs(model):
-            status = read_status(run.files.status)
-            if status is not None and status.state == "pending" and not is_alive(status):
-                found.append((run, status))
-    if not found:
+    if not any(is_orphan(run) for model in model_names() for run in all_runs(model)):
         return []
-    started = []
-    with locked(TRAINING_DIR):
-        for run, _ in found:
-            status = read_status(run.files.status)
-            if status is None or status.state != "pending" or is_alive(status):
-                continue  # another command was faster
-            if run.files.launch.is_file():
-                spawn(run)
-                started.append(run)
-            else:
-                status.state, status.message = "failed", "the command that made this folder was interrupted"
-                records.write(run.files.status, status)
-    return started
+    with locked():
+        orphans = [run for run, _, _ in waiting_runs() if is_orphan(run)]
+        for run in orphans:
+            spawn(run)
+    return orphans
+
+
+def is_orphan(run: Run) -> bool:
+    """Is this run pending without anybody who looks after it?"""
+    status = read_status(run.files.status)
+    return status is not None and status.state == "pending" and not is_alive(status)
 
 
 def status_of(run: Run) -> Status:
     """The status of a run; a folder without one is a run that never began."""
-    return read_status(run.files.status) or new_status(run.kind, "failed", message="it has no status.json")
+    status = read_status(run.files.status) or new_status(run.kind, "failed", message="it has no status.json")
+    if status.state == "lost":
+        # Its program may have come further than its supervisor has seen.
+        Progress(run).advance(status)
+    return status
 
 
 def kill(run: Run, force: bool = False) -> str:
@@ -114,27 +125,54 @@ def kill(run: Run, force: bool = False) -> str:
     Raises:
         RlvrError: when the run is not living.
     """
-    status = status_of(run)
-    if status.state not in LIVING:
-        raise RlvrError(f"{run} is not running: it is {status.state}")
-    if not is_alive(status):  # pending, and its supervisor is gone
-        mark_killed(run, status, "taken out of the queue")
-        return "taken out of the queue"
-    if not force:
-        os.kill(status.pid, signal.SIGTERM)
-        return "asked to stop: it ends after the step in progress, with a checkpoint"
+    with locked(run.training_dir):
+        status = status_of(run)
+        if status.state not in LIVING:
+            raise RlvrError(f"{run} is not running: it is {status.state}")
+        if not is_alive(status):  # pending, and its supervisor is gone
+            mark_killed(run, status, TAKEN_OUT)
+            return TAKEN_OUT
+        if force:
+            kill_group(status)
+            mark_killed(run, status_of(run), "killed by force: no checkpoint of the last steps")
+        else:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(status.pid, signal.SIGTERM)
+    if force:
+        if run.kind == "auto" and status.waiting_for:
+            with contextlib.suppress(RlvrError):  # it has ended
+                kill(find_run(status.waiting_for, run.model), force=True)
+        return "killed with its whole process group"
+    return TAKEN_OUT if status.state == "pending" and was_taken_out(run) else ASKED
+
+
+def kill_group(status: Status) -> None:
+    """SIGKILL for a supervisor and all that it started; returns when they are gone."""
     with contextlib.suppress(ProcessLookupError):
-        # The supervisor leads its group; its program and the sandbox of that are in it.
-        os.killpg(status.pid, signal.SIGKILL)
+        # A supervisor leads its group, with its program in it; a program without one may be in that of a shell.
+        if os.getpgid(status.pid) == status.pid:
+            os.killpg(status.pid, signal.SIGKILL)
+        else:
+            os.kill(status.pid, signal.SIGKILL)
     until = time.monotonic() + GRACE_S
-    while group_members(status.pid) and time.monotonic() < until:
+    while (is_alive(status) or left_of(status)) and time.monotonic() < until:
         time.sleep(0.02)
-    mark_killed(run, status_of(run), "killed by force: no checkpoint of the last steps")
-    return "killed with its whole process group"
+
+
+def was_taken_out(run: Run) -> bool:
+    """After SIGTERM to a pending run: has it ended without having begun?"""
+    while (status := status_of(run)).state == "pending" and is_alive(status):
+        time.sleep(0.05)
+    if status.state == "pending":  # the signal came before its supervisor could take note of it
+        with locked(run.training_dir):
+            status = status_of(run)
+            if status.state == "pending" and not is_alive(status):
+                mark_killed(run, status, TAKEN_OUT)
+    return status.state == "killed"
 
 
 def mark_killed(run: Run, status: Status, message: str) -> None:
-    status.state, status.message = "killed", message
+    status.state, status.message, status.waiting_for = "killed", message, ""
     status.exit_code, status.finished, status.updated = 128 + signal.SIGKILL, time.time(), time.time()
     records.write(run.files.status, status)
 
@@ -147,37 +185,37 @@ def resume(run: Run) -> str:
     Raises:
         RlvrError: when it is living, done, or the program of a lost one has not ended.
     """
+    status = check_resumable(run)
+    until = time.monotonic() + GRACE_S
+    while (left := left_of(status)) and time.monotonic() < until:
+        time.sleep(0.1)  # the program of a lost run saves its checkpoint
+    if left:
+        raise RlvrError(f"{run}: its processes {left} have not ended: stop them, then resume")
+    with locked(run.training_dir):
+        check_resumable(run)  # somebody else may have been faster
+        launch = records.read(run.files.launch, Launch)
+        saved = run.kind == "train" and run.files.checkpoints.is_dir() and any(run.files.checkpoints.iterdir())
+        records.write(run.files.launch, msgspec.structs.replace(launch, resume=saved, ticket=time.time(), after=""))
+        spawn(run)
+    if run.kind == "train" and not saved:
+        return "from its first step: no checkpoint was saved"
+    return {"train": "from its last checkpoint", "eval": "from its beginning", "auto": "with its last round"}[run.kind]
+
+
+def check_resumable(run: Run) -> Status:
+    """The status of an interrupted run.
+
+    Raises:
+        RlvrError: when there is nothing to resume.
+    """
     status = status_of(run)
     if status.state in LIVING:
         raise RlvrError(f"{run} is {status.state}: there is nothing to resume")
     if status.state == "done":
-        raise RlvrError(
-            f"{run} is done: start the next one with rlvrctl.py {'train' if run.kind == 'train' else 'eval'}"
-        )
+        raise RlvrError(f"{run} is done: start the next one with rlvrctl.py {run.kind}")
     if not run.files.launch.is_file():
         raise RlvrError(f"{run} was not started by rlvrctl.py: go on with gemma4_oeis_rlvr.py --cycle DIR --resume")
-    until = time.monotonic() + GRACE_S
-    while group_members(status.pid) and time.monotonic() < until:
-        time.sleep(0.1)  # the program of a lost run saves its checkpoint
-    if group_members(status.pid):
-        raise RlvrError(f"{run}: its processes {group_members(status.pid)} have not ended: stop them, then resume")
-    launch = records.read(run.files.launch, Launch)
-    from_checkpoint = run.kind == "train" and run.files.checkpoints.is_dir() and any(run.files.checkpoints.iterdir())
-    launch = msgspec.structs.replace(launch, resume=from_checkpoint, ticket=time.time(), after="")
-    start(run, launch)
-    if run.kind == "train" and not from_checkpoint:
-        return "no checkpoint was saved: it begins again from its first step"
-    return {"train": "from its last checkpoint", "eval": "from its beginning", "auto": "with its last round"}[run.kind]
-
-
-def group_members(group: int) -> list[int]:
-    """Process numbers of what lives in a process group; none for group 0."""
-    found = []
-    for process in psutil.process_iter() if group else ():
-        with contextlib.suppress(OSError, psutil.Error):
-            if os.getpgid(process.pid) == group and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process.pid)
-    return found
+    return status
 
 
 def pause() -> None:
@@ -234,7 +272,7 @@ def blocker(run: Run, launch: Launch) -> Run | None:
     waiting: list[tuple[float, Run]] = []
     for model in model_names():
         for other in all_runs(model):
-            if other.kind == "auto" or other.folder.resolve() == run.folder.resolve():
+            if other.kind == "auto" or (other.model, other.name) == (run.model, run.name):
                 continue
             status = read_status(other.files.status)
             if status is None or status.state not in LIVING or not is_alive(status):
@@ -288,38 +326,35 @@ def command_of(run: Run, launch: Launch) -> list[str]:
 
 def supervise(run: Run) -> int:
     """Wait for the turn of a run, run its program, and leave a status that says how it ended."""
-    launch = records.read(run.files.launch, Launch)
     status = StatusFile(run.files.status, status_of(run))
-    stop = [0]
-
-    def receive(number: int, frame: object) -> None:
-        stop[0] = number
-
+    signals: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, receive)
+        signal.signal(number, lambda number, frame: signals.append(number))
     try:
-        wait_turn(run, launch, status, stop)
+        launch = records.read(run.files.launch, Launch)
+        wait_turn(run, launch, status, signals)
         command = command_of(run, launch)
+        print(f"{COMMAND_MARK}{' '.join(command)}", flush=True)
+        program = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, SUPERVISED: str(os.getpid())},
+            preexec_fn=end_with_parent(os.getpid()),
+        )
     except Stopped:
-        status.write(state="killed", finished=time.time(), exit_code=143, message="taken out of the queue")
+        status.write(state="killed", finished=time.time(), exit_code=143, waiting_for="", message=TAKEN_OUT)
         return 143
-    except RlvrError as error:
-        status.write(state="failed", finished=time.time(), exit_code=2, message=str(error))
+    except (RlvrError, OSError) as error:
+        status.write(state="failed", finished=time.time(), exit_code=2, waiting_for="", message=str(error))
         return 2
 
-    print(f"$ {' '.join(command)}", flush=True)
-    program = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        env={**os.environ, SUPERVISED: str(os.getpid())},
-        preexec_fn=end_with_parent,
-    )
     progress = Progress(run)
-    passed_on = False
+    passed_on = 0
     while program.poll() is None:
-        if stop[0] and not passed_on:
+        # Each one is passed on: the first may come while the program still starts, and be lost there.
+        for _ in signals[passed_on:]:
             program.send_signal(signal.SIGTERM)
-            passed_on = True
+            passed_on += 1
         with contextlib.suppress(subprocess.TimeoutExpired):
             program.wait(POLL_S)
         if progress.advance(status.status):
@@ -329,21 +364,37 @@ def supervise(run: Run) -> int:
     return program.returncode
 
 
-def end_with_parent() -> None:
-    """In the program, before it starts: ask the kernel for SIGTERM when the supervisor dies. Linux only."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+def end_with_parent(supervisor: int) -> Callable[[], None]:
+    """For the program, before it starts: ask the kernel for SIGTERM when the supervisor dies. Linux only."""
+    library = ctypes.CDLL(None)
+
+    def prepare() -> None:
+        if sys.platform == "linux":
+            library.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+            if os.getppid() != supervisor:  # it died before this could be asked for
+                os.kill(os.getpid(), signal.SIGTERM)
+
+    return prepare
 
 
-def write_or_say(status: StatusFile) -> None:
-    """Write a status; on a full disk the run goes on, and the next write may find room."""
+def write_or_say(status: StatusFile, **changes: object) -> None:
+    """Write a status; on a full disk over the old one, which needs no room, so that a reader learns of it."""
     try:
-        status.write()
+        status.write(**changes)
     except OSError as error:
-        print(f"status.json could not be written: {error.strerror}", flush=True)
+        say(f"status.json could not be replaced: {error.strerror}")
+        with contextlib.suppress(OSError), status.file.open("r+b") as file:
+            text = records.encode(status.status)
+            file.write(text.ljust(status.file.stat().st_size))
 
 
-def wait_turn(run: Run, launch: Launch, status: StatusFile, stop: list[int]) -> None:
+def say(text: str) -> None:
+    """Print to the run's log, if there is room for it."""
+    with contextlib.suppress(OSError):
+        print(text, flush=True)
+
+
+def wait_turn(run: Run, launch: Launch, status: StatusFile, signals: list[int]) -> None:
     """Return when the run may begin, with its state set to running while nobody else could do the same.
 
     Raises:
@@ -351,9 +402,9 @@ def wait_turn(run: Run, launch: Launch, status: StatusFile, stop: list[int]) -> 
         RlvrError: when it can never begin.
     """
     while True:
-        if stop[0]:
+        if signals:
             raise Stopped
-        with locked(TRAINING_DIR):
+        with locked():
             other = blocker(run, launch)
             if other is None:
                 status.write(state="running", started=time.time(), waiting_for="", message="")
@@ -362,7 +413,7 @@ def wait_turn(run: Run, launch: Launch, status: StatusFile, stop: list[int]) -> 
         if status.status.waiting_for != name:
             status.write(state="pending", waiting_for=name, message=f"waiting for {name}")
         # Look at this one file until something changes there, instead of at all runs.
-        while not stop[0] and status_of(other).state == "running":
+        while not signals and status_of(other).state == "running":
             time.sleep(POLL_S)
         time.sleep(POLL_S / 2)
 
@@ -380,10 +431,7 @@ def end(run: Run, launch: Launch, status: StatusFile, code: int) -> None:
         if code < 0:
             message = f"its program was ended by {signal.Signals(-code).name}; its last words: {message}"
             code = 128 - code
-    try:
-        status.write(state=state, finished=time.time(), exit_code=code, message=message)
-    except OSError as error:
-        print(f"status.json could not be written: {error.strerror}", flush=True)
+    write_or_say(status, state=state, finished=time.time(), exit_code=code, message=message)
 
 
 def clear_ephemeral(run: Run, launch: Launch) -> None:
@@ -397,7 +445,7 @@ def clear_ephemeral(run: Run, launch: Launch) -> None:
         config_class = TrainConfig if run.kind == "train" else EvalConfig
         layers.clear_ephemeral(TRAINING_DIR / run.model, config_class, launch.ephemeral)
     except (RlvrError, OSError) as error:
-        print(f"the one-shot keys could not be cleared: {error}", flush=True)
+        say(f"the one-shot keys could not be cleared: {error}")
 
 
 def last_words(log: Path, size: int = 16_384) -> str:
@@ -405,7 +453,10 @@ def last_words(log: Path, size: int = 16_384) -> str:
     with log.open("rb") as file:
         file.seek(0, os.SEEK_END)
         file.seek(max(file.tell() - size, 0))
-        lines = [line.strip() for line in file.read().decode("utf-8", "replace").splitlines() if line.strip()]
+        text = "\n" + file.read().decode("utf-8", "replace")
+    # What was printed before the last start is of an earlier attempt.
+    last_attempt = text.rpartition(f"\n{COMMAND_MARK}")[2].splitlines()[1:]
+    lines = [line.strip() for line in last_attempt if line.strip()]
     errors = [line for line in lines if re.match(r"(error|\w*(Error|Exception|Interrupt))\b", line)]
     return (errors or lines or ["it printed nothing"])[-1][:500]
 
@@ -416,12 +467,12 @@ class Answered(msgspec.Struct):
     outcome: str
 
 
-def read_all(tail: Tail[Record]) -> list[Record]:
-    """Everything that was added to a file."""
-    found = tail.read()
+def read_all(tail: Tail[Record]) -> tuple[list[Record], bool]:
+    """Everything that was added to a file, and whether it begins at the beginning again."""
+    found, restarted = tail.read(), tail.restarted
     while tail.remaining:
         found += tail.read()
-    return found
+    return found, restarted
 
 
 class Progress:
@@ -437,12 +488,15 @@ class Progress:
         """Bring a status up to date; true when something changed."""
         before = (status.step, status.max_steps)
         if self.run.kind == "train":
-            for step in read_all(self.steps):
+            for step in read_all(self.steps)[0]:
                 status.step, status.max_steps = step.step, step.max_steps
                 status.reward = step.reward
                 status.solved = step.outcomes.get("solved", 0) / max(sum(step.outcomes.values()), 1)
         else:
-            status.step = self.answers = self.answers + len(new := read_all(self.answered))
+            new, restarted = read_all(self.answered)
+            if restarted:  # an evaluation that begins anew replaces what it had
+                self.answers = self.solved = 0
+            status.step = self.answers = self.answers + len(new)
             self.solved += sum(line.outcome == "solved" for line in new)
             status.solved = self.solved / self.answers if self.answers else None
             self.total = self.total or self.expected_completions()
@@ -460,27 +514,17 @@ class Progress:
         return 0
 
 
-@contextlib.contextmanager
-def sole_supervisor(run: Run) -> Iterator[bool]:
-    """Yield whether this process is the only one that answers for a run, now and until it ends."""
-    with (run.folder / ".lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            # Killed before it began? Then it stays so.
-            yield status_of(run).state == "pending"
-
-
 def main(work: Callable[[Run], int]) -> int:
     """Answer for the run whose folder is the argument: `work` is `supervise`, or its like for another kind."""
     run = run_at(Path(sys.argv[1]))
     if run is None:
         print(f"error: {sys.argv[1]}: not the folder of a run", file=sys.stderr)
         return 2
-    with sole_supervisor(run) as alone:
-        return work(run) if alone else 0
+    with locked():
+        status = status_of(run)
+    if (status.state, status.pid) != ("pending", os.getpid()):
+        return 0  # killed before it began, or the command that started this was interrupted
+    return work(run)
 
 
 if __name__ == "__main__":

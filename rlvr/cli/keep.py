@@ -55,21 +55,24 @@ def rm_arguments(parser: argparse.ArgumentParser) -> None:
 
 def rm(args: argparse.Namespace) -> int:
     """Move runs to the trash, what depends on them first."""
-    chosen: list[cycles.Run] = []
-    for name in args.runs:
-        run = cycles.find_run(name, args.model)
-        for one in [*dependents(run), run]:
-            if one not in chosen:
-                chosen.append(one)
-        blocking = [one for one in dependents(run) if one.name not in args.runs]
-        if blocking and not args.with_dependents:
-            names = ", ".join(one.name for one in blocking)
-            raise RlvrError(f"{run} is needed by {names}: remove those first, or all with --with-dependents")
-    for run in chosen:
-        if supervisor.status_of(run).state in LIVING:
-            raise RlvrError(f"{run} is {supervisor.status_of(run).state}: rlvrctl.py kill {run.name} first")
-    for run in chosen:
-        print(f"{run}: moved to {cycles.move_to_trash(run)}")
+    named = [cycles.find_run(name, args.model) for name in args.runs]
+    if len({run.training_dir for run in named}) > 1:
+        raise RlvrError("these runs lie under several training/ folders: remove them one folder at a time")
+    with cycles.locked(named[0].training_dir):
+        chosen: list[cycles.Run] = []
+        for run in named:
+            needed_by = dependents(run)
+            chosen += [one for one in [*needed_by, run] if one not in chosen]
+            blocking = [one.name for one in needed_by if one not in named]
+            if blocking and not args.with_dependents:
+                names = ", ".join(blocking)
+                raise RlvrError(f"{run} is needed by {names}: remove those first, or all with --with-dependents")
+        for run in chosen:
+            state = supervisor.status_of(run).state
+            if state in LIVING:
+                raise RlvrError(f"{run} is {state}: rlvrctl.py kill {run.name} first")
+        for run in chosen:
+            print(f"{run}: moved to {cycles.move_to_trash(run)}")
     print("Nothing is deleted: the folders lie in the trash until you empty it.", file=sys.stderr)
     return 0
 

@@ -1,6 +1,7 @@
 """Commands that make and start something: init, train, eval, auto, resume, kill, queue."""
 
 import argparse
+import contextlib
 import json
 import signal
 import sys
@@ -71,12 +72,17 @@ def train(args: argparse.Namespace) -> int:
     if args.dry_run:
         return show_plan(model, runs.plan_cycle(model, overrides, parent))
     supervisor.start_waiting()
-    plan = runs.plan_cycle(model, overrides, parent)  # whatever is wrong is said before anything is kept
+    plan = runs.plan_cycle(model, overrides, parent)
+    busy = [run for run in cycles.cycle_runs(model) if supervisor.status_of(run).state in LIVING]
+    run = runs.begin_cycle(model, overrides, parent=parent, after=args.after or "", queue=not args.no_queue)
     if args.save:
         keep(model, overrides, "train")
-    run = runs.begin_cycle(model, overrides, parent=parent, after=args.after or "", queue=not args.no_queue)
     cycles.remember_model(model)
-    return announce(run, f"warm start from {plan.warm_from}" if plan.warm_from else "cold start", args.foreground)
+    if parent == runs.LATEST and busy:
+        how = "warm start from the adapter that is the latest when it begins"
+    else:
+        how = f"warm start from {plan.warm_from}" if plan.warm_from else "cold start"
+    return announce(run, how, args.foreground)
 
 
 def show_plan(model: str, plan: runs.Plan) -> int:
@@ -136,7 +142,9 @@ def add_start_options(parser: argparse.ArgumentParser) -> None:
 
 def announce(run: Run, how: str, foreground: bool) -> int:
     """Say what was started and what one may do now; in the foreground stay until it has ended."""
-    waiting = supervisor.blocker(run, records.read(run.files.launch, records.Launch))
+    waiting = None
+    with contextlib.suppress(RlvrError):  # what it comes after has just ended without success: its status says so
+        waiting = supervisor.blocker(run, records.read(run.files.launch, records.Launch))
     words = {"train": "Cycle", "eval": "Evaluation", "auto": "Auto run"}
     queued = f", waiting for {waiting}" if waiting else ""
     print(f"{words[run.kind]} {run.name} of {run.model}: {how}{queued}.")
@@ -152,23 +160,23 @@ def say_next(*commands: str) -> None:
 
 
 def stay(run: Run) -> int:
-    """Show the log of a run until it has ended; Ctrl-C and SIGTERM are passed on to it."""
-    stopping = [False]
-
-    def pass_on(number: int, frame: object) -> None:
-        if supervisor.status_of(run).state in LIVING:
-            supervisor.kill(run, force=stopping[0])
-        stopping[0] = True
-
+    """Show the log of a run until it has ended; Ctrl-C and SIGTERM stop it, a second one by force."""
+    signals: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, pass_on)
+        signal.signal(number, lambda number, frame: signals.append(number))
     log = records.TextTail(run.files.log)
+    passed_on = 0
     while True:
         ended = supervisor.status_of(run).state not in LIVING
         for line in log.read():
             print(line, flush=True)
         if ended:
-            return supervisor.exit_code(supervisor.status_of(run))
+            code = supervisor.exit_code(supervisor.status_of(run))
+            return 128 + signals[0] if signals and code else code
+        for _ in signals[passed_on:]:
+            passed_on += 1
+            with contextlib.suppress(RlvrError):  # it has just ended
+                print(f"{run}: {supervisor.kill(run, force=passed_on > 1)}", file=sys.stderr)
         supervisor.pause()
 
 
@@ -205,11 +213,12 @@ def evaluate(args: argparse.Namespace) -> int:
             raise RlvrError("give either --adapters or --adapter-a and --adapter-b")
         participants = [args.adapter_a or "base", args.adapter_b or runs.LATEST]
     supervisor.start_waiting()
+    adapters = [runs.find_participant(name, model) for name in participants or ("base", runs.LATEST)]
     run = runs.begin_eval(model, participants, overrides, after=args.after or "", queue=not args.no_queue)
     if args.save:
         keep(model, overrides, "eval")
     cycles.remember_model(model)
-    names = [cycles.checkpoint_name(runs.find_participant(name, model)) for name in participants or ("base", "latest")]
+    names = [cycles.participant_name(adapter, model) for adapter in adapters]
     return announce(run, " against ".join(names), args.foreground)
 
 
