@@ -409,7 +409,7 @@ def _set_many(folder, name, count):
 def test_edits_at_the_same_time_lose_nothing(model):
     names = ("max_steps", "save_steps", "warmup_steps", "keep_checkpoints")
     context = multiprocessing.get_context("spawn")
-    writers = [context.Process(target=_set_many, args=(model, name, 15)) for name in names]
+    writers = [context.Process(target=_set_many, args=(model, name, 8)) for name in names]
     for writer in writers:
         writer.start()
     while any(writer.is_alive() for writer in writers):
@@ -418,7 +418,7 @@ def test_edits_at_the_same_time_lose_nothing(model):
         writer.join()
         assert writer.exitcode == 0
     resolved, _ = layers.resolve_for(model, TrainConfig, {})
-    assert [vars(resolved)[name] for name in names] == [15] * 4
+    assert [vars(resolved)[name] for name in names] == [8] * 4
     assert sorted(path.name for path in model.iterdir()) == sorted(FILES)
 
 
