@@ -21,6 +21,8 @@ TIMED_OUT = 124
 
 STATE_COLOURS = {"running": "green", "pending": "yellow", "failed": "red", "lost": "red", "killed": "magenta"}
 BAR_CELLS = 10
+WIDE = 100
+"""Columns of a terminal on which there is room for bars."""
 
 # ---------------------------------------------------------------------------------------------------------------------
 # ps
@@ -88,14 +90,18 @@ RIGHT = (False, False, False, True, True, True, True, False, False)
 
 def table(rows: Sequence[Row], *, with_model: bool) -> list[str]:
     """The lines of `ps`: a header and one a run."""
-    room = terminal.width()
-    bars = terminal.has_colours() and room >= 100
+    room = terminal.width() if terminal.is_terminal() else None
+    bars = room is not None and room >= WIDE
     lines = [line_of(row, with_model=with_model, bar=bars) for row in rows]
+    if room is not None and room < WIDE:
+        for line in lines:
+            line[-2:] = ["", ": ".join(filter(None, line[-2:]))]
     styles = None
     if terminal.has_colours():
         styles = [
-            ("bold" if row.live else "", STATE_COLOURS.get(row.state, ""), "", "", "", "", "", "cyan", "dim")
+            ("bold" if row.live else "", colour, colour if row.live else "", "", "", "", "", "cyan", "dim")
             for row in rows
+            for colour in (STATE_COLOURS.get(row.state, ""),)
         ]
     return terminal.columns(HEADER, lines, right=RIGHT, styles=styles, room=room)
 
@@ -115,15 +121,15 @@ def line_of(row: Row, *, with_model: bool, bar: bool = False) -> list[str]:
 
 
 def progress_text(row: Row, bar: bool) -> str:
-    """`━━━━━─────  40/80  50%`, with spaces so that the parts of all rows stand below each other."""
+    """`40/80  50% ━━━━━─────`; the bar, when there is room for one, of live runs only."""
     if not row.max_steps and not row.step:
         return ""
     share = min((row.percent or 0.0) / 100, 1.0)
-    filled = round(share * BAR_CELLS)
-    drawn = ("━" * filled + "─" * (BAR_CELLS - filled) + " ") if bar else ""
-    percent = f"{int(100 * share):>4}%" if row.max_steps else ""  # 100 % only when it is done
     counted = f"{row.step}/{row.max_steps or '?'}"
-    return f"{drawn}{counted:>9}{percent}"
+    percent = f"{int(100 * share):>4}%" if row.max_steps else ""  # 100 % only when it is done
+    filled = int(share * BAR_CELLS)
+    drawn = " " + "━" * filled + "─" * (BAR_CELLS - filled) if bar and row.live else ""
+    return f"{counted:>9}{percent}{drawn}"
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -58,31 +58,31 @@ def columns(
     rows: Sequence[Sequence[str]],
     *,
     right: Sequence[bool],
-    styles: Sequence[Sequence[str]] | None,
-    room: int,
+    styles: Sequence[Sequence[str]] | None = None,
+    room: int | None = None,
 ) -> list[str]:
-    """Lines of a table: columns as wide as they have to be, empty ones left out, the last one cut at `room`.
+    """Lines of a table: columns as wide as they have to be, empty ones left out.
 
+    The last column is for sentences: one that does not fit `room` columns gets a line of its own below its row.
     `styles` has a colour, or "", for each cell; None for a table without any.
     """
-    shown = [at for at in range(len(header)) if any(row[at] for row in rows)]
+    last = len(header) - 1
+    shown = [at for at in range(last) if any(row[at] for row in rows)]
     widths = {at: max(cells(header[at]), *(cells(row[at]) for row in rows)) for at in shown}
+    used = sum(widths.values()) + 2 * len(shown)
+    fits = room is None or any(row[last] and used + cells(row[last]) <= room for row in rows)
     lines = []
     for number, row in enumerate([header, *rows]):
-        parts, used = [], 0
+        looks = [""] * len(header) if styles is None else ["dim"] * len(header) if not number else styles[number - 1]
+        parts = []
         for at in shown:
-            text = row[at]
-            if at == shown[-1]:
-                text = cut(text, room - used)
-            else:
-                gap = " " * (widths[at] - cells(text))
-                text = gap + text if right[at] else text + gap
-            used += cells(text) + 2
-            if styles is not None:
-                style = "dim" if number == 0 else styles[number - 1][at]
-                text = coloured(text, style)
-            parts.append(text)
-        lines.append("  ".join(parts).rstrip())
+            gap = " " * (widths[at] - cells(row[at]))
+            parts.append(coloured(gap + row[at] if right[at] else row[at] + gap, looks[at]))
+        line, sentence = "  ".join(parts), row[last] if number or (fits and any(row[last] for row in rows)) else ""
+        if not sentence or room is None or used + cells(sentence) <= room:
+            lines.append(f"{line}  {coloured(sentence, looks[last])}".rstrip())
+        else:
+            lines += [line.rstrip(), "    " + coloured(cut(sentence, room - 4), looks[last])]
     return lines
 
 
