@@ -5,11 +5,12 @@
     python gemma4_oeis_rlvr.py --config config.toml --cycle training/m/002 --parent training/m/001
 
 Every key of `rlvr/config.py` is a flag. The algorithm is TRL's GRPOTrainer; held-out evaluation is `eval_oeis.py`.
-Exit codes: 0 done, 2 something to correct in the command or its files, 130 Ctrl-C, 143 SIGTERM.
-Once training has begun, both signals leave a checkpoint to `--resume` from.
+Exit codes: 0 done, 2 something to correct in the command or its files, 3 it ended itself because nothing was being
+learned (`stop_on_dead_signal`), 130 Ctrl-C, 143 SIGTERM. The last three leave a checkpoint to `--resume` from.
 """
 
 import argparse
+import json
 import os
 import signal
 import sys
@@ -22,10 +23,12 @@ from rlvr import curriculum, environment, records
 from rlvr.budget import Budget, ModelSize, estimate_memory, plan_budget, size_from_shapes
 from rlvr.config import TrainConfig, add_flags, config_from_flags, write_snapshot
 from rlvr.cycles import STANDALONE_DIR, RunFiles, StandaloneFiles, find_adapter
+from rlvr.diagnosis import Finding, Watch
 from rlvr.environment import Environment, Task
 from rlvr.errors import RlvrError
+from rlvr.preflight import Sampled, preflight
 from rlvr.provenance import provenance
-from rlvr.records import Completion, Grade, Outcomes, Step
+from rlvr.records import Completion, Outcomes, Step
 from rlvr.status import StatusFile, new_status
 
 if TYPE_CHECKING:
@@ -33,6 +36,11 @@ if TYPE_CHECKING:
 
 GRADED_AT_ONCE = 512
 """Answers of the filter that go to the sandbox together."""
+
+CHECKPOINT_SUFFIXES = (".json", ".pt", ".pth", ".safetensors")
+
+NOTHING_LEARNED = 3
+"""Exit code of a run that ended itself because of `stop_on_dead_signal`."""
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Arguments
@@ -142,28 +150,62 @@ def print_step(step: Step) -> None:
     )
 
 
+def print_finding(finding: Finding) -> None:
+    settings = f" ({', '.join(finding.settings)})" if finding.settings else ""
+    print(f"WARNING: {finding.what} -> {finding.change}{settings}", flush=True)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Sampling beside the training: it draws from random streams of its own and changes nothing
+
+
+def sample(
+    config: TrainConfig,
+    policy: "Policy",
+    env: Environment,
+    tasks: Sequence[Task],
+    *,
+    samples: int,
+    tokens: int,
+    batch_size: int,
+) -> list[list[Sampled]]:
+    """Answer each task `samples` times the way training does and grade the answers, aligned with `tasks`."""
+    from rlvr import models
+
+    answers = models.generate(
+        policy.model,
+        policy.tokenizer,
+        [task.prompt_text(prompt_style(config, policy)) for task in tasks],
+        max_new_tokens=tokens,
+        samples=samples,
+        temperature=config.temperature,
+        top_p=config.top_p,
+        batch_size=batch_size,
+        seed=config.seed,
+    )
+    flat = [(task, answer) for task, group in zip(tasks, answers, strict=True) for answer in group]
+    graded: list[Sampled] = []
+    for start in range(0, len(flat), GRADED_AT_ONCE):
+        part = flat[start : start + GRADED_AT_ONCE]
+        texts, cut = [answer.text for _, answer in part], [answer.truncated for _, answer in part]
+        graded += map(Sampled, env.grade([task for task, _ in part], texts, cut), cut)
+    return [graded[start : start + samples] for start in range(0, len(graded), samples)]
+
+
+def prompt_style(config: TrainConfig, policy: "Policy") -> str:
+    return policy.prompt_style if config.prompt_style == "auto" else config.prompt_style
+
+
 def sample_baseline(
     config: TrainConfig, policy: "Policy", env: Environment, tasks: Sequence[Task], tokens: int, when: str
 ) -> None:
     """Sample one answer for a few tasks and print how they fared, with one of them in full."""
-    from rlvr import models
-
     some = list(tasks)[: config.baseline_tasks]
     if not some:
         return
-    style = policy.prompt_style if config.prompt_style == "auto" else config.prompt_style
-    prompts = [task.prompt_text(style) for task in some]
-    answers = models.generate(
-        policy.model,
-        policy.tokenizer,
-        prompts,
-        max_new_tokens=tokens,
-        temperature=config.temperature,
-        batch_size=config.completions_per_forward,
-        seed=config.seed,
-    )
-    first = [answer[0] for answer in answers]
-    grades = env.grade(some, [answer.text for answer in first], [answer.truncated for answer in first])
+    size = config.completions_per_forward
+    answers = sample(config, policy, env, some, samples=1, tokens=tokens, batch_size=size)
+    grades = [group[0].grade for group in answers]
     solved = sum(grade.outcome == "solved" for grade in grades)
     rewards = [grade.reward for grade in grades if grade.reward is not None]
     mean = sum(rewards) / len(rewards) if rewards else float("nan")
@@ -172,35 +214,13 @@ def sample_baseline(
     print("\n".join(f"  | {line}" for line in grades[0].function.strip().splitlines()[:12]), flush=True)
 
 
-def keep_learnable(
-    config: TrainConfig, policy: "Policy", env: Environment, tasks: Sequence[Task], prompts: Sequence[str], tokens: int
-) -> list[Task]:
-    """Sample each task and keep those that are solved sometimes; the groups of the others would teach nothing.
+def keep_learnable(tasks: Sequence[Task], answers: Sequence[Sequence[Sampled]], config: TrainConfig) -> list[Task]:
+    """Keep the tasks that are solved sometimes; the groups of the others would teach nothing.
 
     Raises:
         RlvrError: when fewer are left than a step needs.
     """
-    from rlvr import models
-
-    print(f"Filter: sampling {config.filter_samples} answers to each of {len(tasks)} tasks ...", flush=True)
-    answers = models.generate(
-        policy.model,
-        policy.tokenizer,
-        prompts,
-        max_new_tokens=tokens,
-        samples=config.filter_samples,
-        temperature=config.temperature,
-        top_p=config.top_p,
-        batch_size=2 * config.completions_per_forward,
-        seed=config.seed,
-    )
-    flat = [(task, answer) for task, samples in zip(tasks, answers, strict=True) for answer in samples]
-    graded: dict[str, list[Grade]] = {task.id: [] for task in tasks}
-    for start in range(0, len(flat), GRADED_AT_ONCE):
-        part = flat[start : start + GRADED_AT_ONCE]
-        texts, cut = [answer.text for _, answer in part], [answer.truncated for _, answer in part]
-        for grade in env.grade([task for task, _ in part], texts, cut):
-            graded[grade.task].append(grade)
+    graded = {task.id: [answer.grade for answer in group] for task, group in zip(tasks, answers, strict=True)}
     kept, num_always, num_never = curriculum.solved_sometimes(graded)
     print(f"Filter: {num_always} always solved, {num_never} never, {len(kept)} sometimes: these are trained on.")
     if len(kept) < config.prompts_per_step:
@@ -212,20 +232,40 @@ def keep_learnable(
     return [task for task in tasks if task.id in chosen]
 
 
+def print_preflight(answers: Sequence[Sequence[Sampled]], config: TrainConfig) -> None:
+    """Say what the base model can do before hours are spent on it."""
+    found = preflight(answers)
+    print(f"Preflight: {found.describe()}")
+    for finding in found.findings(config):
+        print_finding(finding)
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # The cycle
 
 
 def last_checkpoint(files: RunFiles) -> Path:
-    """The newest checkpoint of an interrupted cycle.
+    """The newest whole checkpoint of an interrupted cycle; one that a power cut left half written is passed over.
 
     Raises:
         RlvrError: when there is none.
     """
     found = sorted(files.checkpoints.glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2]))
-    if not found:
-        raise RlvrError(f"{files.checkpoints}: no checkpoint to resume from: start the cycle again without --resume")
-    return found[-1]
+    for checkpoint in reversed(found):
+        if is_whole(checkpoint):
+            return checkpoint
+        print(f"Passing over {checkpoint}: it was not written to its end.")
+    raise RlvrError(f"{files.checkpoints}: no checkpoint to resume from: start the cycle again without --resume")
+
+
+def is_whole(checkpoint: Path) -> bool:
+    """Was this checkpoint written to its end? transformers writes trainer_state.json last."""
+    try:
+        json.loads((checkpoint / "trainer_state.json").read_bytes())
+        # After a power cut a file may have its name and not its bytes.
+        return all(path.stat().st_size for path in checkpoint.rglob("*") if path.suffix in CHECKPOINT_SUFFIXES)
+    except (OSError, ValueError):
+        return False
 
 
 def link_parent(files: RunFiles, parent: Path) -> None:
@@ -275,7 +315,7 @@ def train(args: argparse.Namespace) -> int:
         seed=config.seed,
         threads=config.threads,
     )
-    style = policy.prompt_style if config.prompt_style == "auto" else config.prompt_style
+    style = prompt_style(config, policy)
     prompts = [task.prompt_text(style) for task in tasks]
     encoded = models.encode_prompts(policy.tokenizer, prompts)
     prompt_lengths = {task.id: len(ids) for task, ids in zip(tasks, encoded, strict=True)}
@@ -286,8 +326,27 @@ def train(args: argparse.Namespace) -> int:
     if checkpoint is not None:
         chosen = set(files.tasks.read_text(encoding="utf-8").split())
         tasks = [task for task in tasks if task.id in chosen]
-    elif config.filter_samples:
-        tasks = keep_learnable(config, policy, env, tasks, prompts, budget.completion_tokens)
+    else:
+        is_cold = parent is None
+        num_sampled, samples = len(tasks), config.filter_samples
+        if samples:
+            print(f"Filter: sampling {samples} answers to each of {num_sampled} tasks ...", flush=True)
+        elif is_cold:
+            num_sampled, samples = config.preflight_tasks, config.num_generations
+        if samples and num_sampled:
+            answers = sample(
+                config,
+                policy,
+                env,
+                tasks[:num_sampled],
+                samples=samples,
+                tokens=budget.completion_tokens,
+                batch_size=2 * config.completions_per_forward,
+            )
+            if is_cold and config.preflight_tasks:
+                print_preflight(answers, config)
+            if config.filter_samples:
+                tasks = keep_learnable(tasks, answers, config)
     files.folder.mkdir(parents=True, exist_ok=True)
     if checkpoint is None:
         files.tasks.write_text("".join(f"{task.id}\n" for task in tasks), encoding="utf-8")
@@ -306,9 +365,18 @@ def train(args: argparse.Namespace) -> int:
     on_cpu = policy.device == "cpu"
     stop = StopOnSignal()
 
-    def on_step(step: Step) -> None:
-        print_step(step)
-        status.write(step=step.step, reward=step.reward)
+    watch = Watch(config)
+    is_main = os.environ.get("RANK", "0") == "0"
+
+    def on_step(step: Step, completions: Sequence[Completion]) -> bool:
+        new_findings = watch.add(step, completions)
+        if is_main:
+            print_step(step)
+            solved = step.outcomes.get("solved", 0) / max(sum(step.outcomes.values()), 1)
+            status.write(step=step.step, reward=step.reward, solved=solved)
+            for finding in new_findings:
+                print_finding(finding)
+        return config.stop_on_dead_signal and watch.dead is not None and step.step < step.max_steps
 
     trainer = RecordingTrainer(
         environment=env,
@@ -371,6 +439,11 @@ def train(args: argparse.Namespace) -> int:
         status.write(state="killed", finished=time.time(), exit_code=code, message=f"stopped by {stop.received.name}")
         print(f"Stopped by {stop.received.name} after step {trainer.state.global_step}; go on with --resume.")
         return code
+    if trainer.state.global_step < config.max_steps and watch.dead is not None:
+        message = f"nothing is being learned: {watch.dead.name}: {watch.dead.what}"
+        status.write(state="failed", finished=time.time(), exit_code=NOTHING_LEARNED, message=message)
+        print(f"Stopped after step {trainer.state.global_step} with a checkpoint; {message}", flush=True)
+        return NOTHING_LEARNED
 
     sample_baseline(config, policy, env, tasks, budget.completion_tokens, "after")
     policy.model.save_pretrained(files.adapter, selected_adapters=["default"])

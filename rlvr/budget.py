@@ -1,7 +1,7 @@
 """The arithmetic of a step and a cycle before anything expensive starts: completions, tokens, memory, time.
 
 The trainer plans its step here; `preview(config, earlier_steps)` gives the rows of `rlvrctl.py train --dry-run`.
-Numbers of a model come from the loaded one, or from the headers of its files. No weights are loaded, no torch imported.
+Numbers of a model come from the loaded one or from the headers of its files. It loads no weights, imports no torch.
 """
 
 import math

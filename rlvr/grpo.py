@@ -24,6 +24,9 @@ from rlvr.records import Completion, Grade, Step
 
 TASK_COLUMN = "task_index"
 
+EQUAL_REWARDS = 1e-6
+"""Rewards this close are equal: their sums are rounded."""
+
 
 class RecordingTrainer(GRPOTrainer):
     """GRPOTrainer over the tasks of an environment.
@@ -33,7 +36,8 @@ class RecordingTrainer(GRPOTrainer):
         tasks: the dataset's column `task_index` points into them.
         trace_file: one line a completion is appended here.
         metrics_file: one line a step is appended here.
-        on_step: called with each step's record after it was written.
+        on_step: called in every process with each step's record and completions after they were written; True ends
+            the training with a checkpoint.
     """
 
     def __init__(
@@ -43,7 +47,7 @@ class RecordingTrainer(GRPOTrainer):
         tasks: Sequence[Task],
         trace_file: Path,
         metrics_file: Path,
-        on_step: Callable[[Step], None],
+        on_step: Callable[[Step, Sequence[Completion]], bool],
         **trainer_args: Any,
     ):
         super().__init__(reward_funcs=list(environment.REWARD_FUNCS), **trainer_args)
@@ -138,11 +142,12 @@ class RecordingTrainer(GRPOTrainer):
             scoring_s=self._scoring_s,
             step_s=now - self._step_began,
         )
-        self._step_began, self._generation_s, self._scoring_s = now, 0.0, 0.0
-        self._step_completions = []
         if self.accelerator.is_main_process:
             records.append(self._metrics_file, step)
-            self._on_step(step)
+        if self._on_step(step, self._step_completions):
+            self.control.should_save = self.control.should_training_stop = True
+        self._step_began, self._generation_s, self._scoring_s = now, 0.0, 0.0
+        self._step_completions = []
 
 
 def completion_record(grade: Grade, **about: Any) -> Completion:
@@ -164,6 +169,7 @@ def step_record(
     """Sum up the completions of a step and what TRL logged of it.
 
     A group is all right or all wrong by what was solved, not by partial credit: only a mixed group teaches solving.
+    One whose rewards are all equal teaches nothing at all; TRL counts those by batch when it scales by batch.
     """
     groups: dict[int, list[Completion]] = {}
     for completion in completions:
@@ -171,6 +177,8 @@ def step_record(
             groups.setdefault(completion.group, []).append(completion)
     solved = [sum(one.outcome == "solved" for one in group) for group in groups.values()]
     sizes = [len(group) for group in groups.values()]
+    rewards = [[one.reward or 0.0 for one in group] for group in groups.values()]
+    equal = sum(max(group) - min(group) < EQUAL_REWARDS for group in rewards)
     num_groups = max(len(groups), 1)
     all_right = sum(won == size for won, size in zip(solved, sizes, strict=True)) / num_groups
     all_wrong = sum(won == 0 for won in solved) / num_groups
@@ -189,7 +197,7 @@ def step_record(
         all_right=all_right,
         mixed=1.0 - all_right - all_wrong if groups else 0.0,
         all_wrong=all_wrong,
-        zero_variance=logs.get("frac_reward_zero_std") or 0.0,
+        zero_variance=equal / num_groups if groups else 1.0,
         outcomes=dict(Counter(one.outcome for one in completions)),
         loss=logs.get("loss"),
         kl=logs.get("kl"),

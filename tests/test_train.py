@@ -15,6 +15,8 @@ from tiny_gemma4 import make_tiny_gemma4
 
 from rlvr import records
 from rlvr.config import TrainConfig, keys
+from rlvr.cycles import RunFiles
+from rlvr.errors import RlvrError
 from rlvr.records import Completion, Outcomes, Status, Step
 
 SMALL = (
@@ -29,7 +31,7 @@ SMALL = (
         4,
     ),
     *("--completions-per-forward", 8, "--baseline-tasks", 2, "--save-steps", 2, "--sandbox-workers", 1),
-    *("--filter-samples", 0),
+    *("--filter-samples", 0, "--preflight-tasks", 0),
 )
 CLOCK = {"time", "step_s", "generation_s", "scoring_s", "update_s", "tokens_per_s"}
 
@@ -171,6 +173,96 @@ def test_the_filter_trains_on_what_is_solved_sometimes(tmp_path):
     assert {line.task for line in lines(tmp_path / "001/trace.jsonl", Completion)} <= set(kept)
     too_few = train("--cycle", "002", "--filter-samples", 1, "--limit", 20, "--max-steps", 1, cwd=tmp_path)
     assert too_few.returncode == 2 and "filter_samples = 1 leaves 0 tasks" in too_few.stderr
+
+
+@pytest.mark.slow
+def test_a_preflight_says_what_the_base_model_can_and_changes_nothing(cycle, tmp_path):
+    done = train("--cycle", "001", "--max-steps", 6, "--preflight-tasks", 5, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    said = re.search(
+        r"Preflight: 5 tasks x 4 answers: (\d+)% valid functions, (\d+)% cut off, pass@1 ([\d.]+)%, pass@4 ([\d.]+)%",
+        done.stdout,
+    )
+    valid, cut, pass_1, pass_4 = map(float, said.groups())
+    assert valid > 20 and cut < 50 and 0 <= pass_1 <= pass_4 and pass_4 % 20 == 0
+    assert done.stdout.index("Preflight:") < done.stdout.index("step    1/6")
+    assert "Preflight" not in cycle[1]
+    whole, own = lines(cycle[0] / "001/metrics.jsonl", Step), lines(tmp_path / "001/metrics.jsonl", Step)
+    assert without_clock(own) == without_clock(whole)
+    weights = [(folder / "001/adapter/adapter_model.safetensors").read_bytes() for folder in (cycle[0], tmp_path)]
+    assert weights[0] == weights[1]
+
+
+@pytest.mark.slow
+def test_where_nothing_can_be_learned_it_warns_once_and_stops_when_told_to(tmp_path):
+    """Two tokens are no function: everything is cut off, invalid, and worth the same."""
+    flags = ("--max-completion-length", 2, "--baseline-tasks", 0, "--limit", 40, "--save-steps", 50)
+    done = train("--cycle", "001", "--max-steps", 30, "--stop-on-dead-signal", "true", *flags, cwd=tmp_path)
+    assert done.returncode == 3, done.stderr
+    warnings = [line for line in done.stdout.splitlines() if line.startswith("WARNING: ")]
+    assert warnings[0] == (
+        "WARNING: 100% of the completions in steps 1 to 3 were cut at 2 tokens before their end -> raise "
+        "max_completion_length, or take a base model that answers more briefly (max_completion_length=4)"
+    )
+    assert sum("were cut at" in line for line in warnings) == 1
+    assert done.stdout.splitlines()[-1].startswith(
+        "Stopped after step 10 with a checkpoint; nothing is being learned: most completions clipped: 100% of the"
+    )
+    status = records.read(tmp_path / "001/status.json", Status)
+    assert (status.state, status.step, status.exit_code) == ("failed", 10, 3)
+    assert status.message.startswith("nothing is being learned: most completions clipped: 100% of the completions")
+    assert (tmp_path / "001/checkpoints/checkpoint-10/trainer_state.json").is_file()
+    assert not (tmp_path / "001/adapter").exists()
+
+    # It goes on from there, and once the last step is taken the cycle is done as any other.
+    resumed = train("--cycle", "001", "--max-steps", 12, "--resume", *flags, cwd=tmp_path)
+    assert resumed.returncode == 0, resumed.stderr
+    assert "Resuming after step 10" in resumed.stdout and "WARNING: 100% of the completions" not in resumed.stdout
+    assert (tmp_path / "001/adapter/adapter_model.safetensors").is_file()
+
+
+@pytest.mark.slow
+def test_the_answers_of_the_filter_serve_the_preflight(tmp_path):
+    done = train(
+        *("--cycle", "001", "--filter-samples", 4, "--preflight-tasks", 5, "--limit", 60, "--max-steps", 1),
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    always, _never, sometimes = map(
+        int, re.search(r"Filter: (\d+) always solved, (\d+) never, (\d+) some", done.stdout).groups()
+    )
+    pass_4 = re.search(r"Preflight: 60 tasks x 4 answers: .* pass@4 ([\d.]+)%", done.stdout).group(1)
+    assert float(pass_4) == pytest.approx(100 * (always + sometimes) / 60, abs=0.06)
+    # The next cycle starts from an adapter: what the base model can is known.
+    warm = train("--cycle", "002", "--parent", "001", "--preflight-tasks", 5, "--max-steps", 1, cwd=tmp_path)
+    assert warm.returncode == 0 and "Preflight" not in warm.stdout, warm.stderr
+
+
+def checkpoint(folder, step, **files):
+    """A checkpoint folder with these files beside the usual ones."""
+    where = folder / f"checkpoints/checkpoint-{step}"
+    where.mkdir(parents=True)
+    usual = {"adapter_model.safetensors": b"w", "optimizer.pt": b"o", "trainer_state.json": b'{"global_step": 1}'}
+    for name, content in (usual | files).items():
+        if content is not None:
+            (where / name).write_bytes(content)
+    return where
+
+
+def test_a_checkpoint_that_was_not_written_to_its_end_is_passed_over(tmp_path):
+    import gemma4_oeis_rlvr
+
+    files = RunFiles(tmp_path)
+    with pytest.raises(RlvrError, match="no checkpoint to resume from"):
+        gemma4_oeis_rlvr.last_checkpoint(files)
+    checkpoint(tmp_path, 1, **{"trainer_state.json": b'{"global_st'})
+    with pytest.raises(RlvrError, match="no checkpoint to resume from"):
+        gemma4_oeis_rlvr.last_checkpoint(files)
+    good = checkpoint(tmp_path, 9)
+    checkpoint(tmp_path, 10, **{"trainer_state.json": None})
+    checkpoint(tmp_path, 11, **{"trainer_state.json": b""})
+    checkpoint(tmp_path, 100, **{"optimizer.pt": b""})
+    assert gemma4_oeis_rlvr.last_checkpoint(files) == good
 
 
 @pytest.mark.slow
