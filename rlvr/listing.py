@@ -7,7 +7,6 @@ supervisor, because a listing should be there at once.
 """
 
 import re
-import statistics
 import time
 from collections.abc import Iterable
 from itertools import pairwise
@@ -114,9 +113,9 @@ def remaining(run: Run, status: Status, now: float) -> float | None:
     if run.kind == "train":
         # The median, so that neither a checkpoint nor the break before a resume is taken for the pace.
         steps = Tail(run.files.metrics, Step, last_bytes=PACE_BYTES).read()
-        gaps = [after.time - before.time for before, after in pairwise(steps)]
+        gaps = sorted(after.time - before.time for before, after in pairwise(steps))
         if steps:
-            newest, pace_s = steps[-1].time, statistics.median(gaps) if gaps else steps[-1].step_s
+            newest, pace_s = steps[-1].time, gaps[len(gaps) // 2] if gaps else steps[-1].step_s
     elif run.kind == "auto":
         rounds = Tail(run.files.rounds, Round).read()
         if rounds:

@@ -234,7 +234,7 @@ def compare(args: argparse.Namespace) -> int:
         figures = [read_cycle(run, name) for run, name in zip(runs, names, strict=True)]
         show(figures, names, CYCLE_ROWS, args)
         if not (args.csv or args.md or args.json):
-            print(f"\n{HOW_CYCLES_ARE_READ}")
+            terminal.console().print(f"\n{HOW_CYCLES_ARE_READ}", style="dim")
     return 0
 
 
@@ -376,7 +376,7 @@ CYCLE_ROWS: Rows[CycleFigures] = (
 
 
 HOW_CYCLES_ARE_READ = """\
-At first and at last are means over the first and last tenth of the steps; groups, cut, KL and length are at last."""
+At first, at last: means over the first and the last tenth of the steps. Groups, cut, KL and length are at last."""
 
 
 def participant_rows(people: Sequence[ParticipantFigures]) -> Rows[ParticipantFigures]:
