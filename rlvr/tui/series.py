@@ -90,7 +90,7 @@ class Metrics:
     def extend(self, columns: Mapping[str, Sequence[float | None]], size: int) -> None:
         """Append `size` steps; a column that is not given, or not known so far, is NaN there."""
         known = dict(self._columns)
-        for name in columns.keys() - known.keys():
+        for name in [name for name in columns if name not in known]:
             known[name] = np.full(max(self.count + size, 256), np.nan)
         for name, values in known.items():
             if len(values) < self.count + size:

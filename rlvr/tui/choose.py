@@ -1,0 +1,185 @@
+"""Small windows of the viewer: choose runs, choose a format, read the keys."""
+
+from collections.abc import Sequence
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, Label, OptionList
+from textual.widgets.option_list import Option
+
+from rlvr.cycles import Run, all_runs, model_names
+from rlvr.status import read_status
+from rlvr.tui.export import FORMATS
+from rlvr.tui.keys import TITLES, Where, as_markdown
+
+STATE_STYLES = {
+    "running": "$text-success",
+    "pending": "$text-warning",
+    "failed": "$text-error",
+    "lost": "$text-error",
+    "killed": "$text-warning",
+}
+
+
+class RunsScreen(ModalScreen[list[Run] | None]):
+    """Choose one run, or mark several to lay over each other; returns them."""
+
+    BINDINGS = [  # noqa: RUF012
+        Binding("escape", "close", "Cancel"),
+        Binding("enter", "take", "Open", priority=True),
+        Binding("space", "mark", "Mark"),
+        Binding("slash", "filter", "Filter"),
+        Binding("j", "down", show=False),
+        Binding("k", "up", show=False),
+    ]
+
+    def __init__(self, shown: Sequence[str]):
+        super().__init__()
+        self.marked = [name for name in shown if len(shown) > 1]
+        self.shown = shown
+        self.runs: list[Run] = []
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="window") as window:
+            window.border_title = "Runs"
+            window.border_subtitle = "enter opens · space marks · / filters · esc"
+            yield Input(placeholder="filter: words of model, run or state", compact=True)
+            yield OptionList(markup=False)
+
+    def on_mount(self) -> None:
+        runs = [run for model in model_names() for run in all_runs(model)]
+        found = [(read_status(run.files.status), run) for run in runs]
+        order = {"running": 0, "pending": 1}
+        found.sort(key=lambda pair: pair[0].updated if pair[0] else 0.0, reverse=True)
+        found.sort(key=lambda pair: order.get(pair[0].state if pair[0] else "", 2))
+        self.lines = [(run, status) for status, run in found]
+        self.fill("")
+        self.query_one(OptionList).focus()
+
+    def fill(self, words: str) -> None:
+        """List the runs that hold all the words; the highlighted one stays."""
+        options = self.query_one(OptionList)
+        highlighted = self.runs[options.highlighted] if options.highlighted is not None and self.runs else None
+        self.runs, contents = [], []
+        for run, status in self.lines:
+            state = status.state if status else "no status"
+            text = f"{run} {state} {run.kind}".casefold()
+            if not all(word in text for word in words.casefold().split()):
+                continue
+            step = f"{status.step:,} of {status.max_steps:,}" if status and status.max_steps else ""
+            mark = "● " if str(run) in self.marked else "▸ " if str(run) in self.shown else "  "
+            self.runs.append(run)
+            contents.append(
+                Content.assemble(
+                    (mark, "$text-accent"),
+                    (f"{run!s:<30} ", "bold" if str(run) in self.marked else ""),
+                    (f"{state:<9} ", STATE_STYLES.get(state, "$text-muted")),
+                    (step, "$text-muted"),
+                )
+            )
+        options.clear_options()
+        options.add_options([Option(content) for content in contents])
+        if self.runs:
+            options.highlighted = self.runs.index(highlighted) if highlighted in self.runs else 0
+
+    @on(Input.Changed)
+    def narrow(self, event: Input.Changed) -> None:
+        self.fill(event.value)
+
+    def current(self) -> Run | None:
+        index = self.query_one(OptionList).highlighted
+        return self.runs[index] if index is not None and index < len(self.runs) else None
+
+    def action_mark(self) -> None:
+        if self.query_one(Input).has_focus:
+            self.query_one(Input).insert_text_at_cursor(" ")
+            return
+        if (run := self.current()) is not None:
+            name = str(run)
+            self.marked = [one for one in self.marked if one != name] if name in self.marked else [*self.marked, name]
+            self.fill(self.query_one(Input).value)
+
+    def action_take(self) -> None:
+        by_name = {str(run): run for run, _ in self.lines}
+        chosen = [by_name[name] for name in self.marked if name in by_name]
+        if not chosen and (run := self.current()) is not None:
+            chosen = [run]
+        if chosen:
+            self.dismiss(chosen)
+
+    @on(OptionList.OptionSelected)
+    def clicked(self) -> None:
+        self.action_take()
+
+    def action_filter(self) -> None:
+        self.query_one(Input).focus()
+
+    def action_close(self) -> None:
+        if self.query_one(Input).has_focus and self.query_one(Input).value:
+            self.query_one(Input).value = ""
+            self.query_one(OptionList).focus()
+        else:
+            self.dismiss(None)
+
+    def action_down(self) -> None:
+        self.query_one(OptionList).action_cursor_down()
+
+    def action_up(self) -> None:
+        self.query_one(OptionList).action_cursor_up()
+
+
+class FormatScreen(ModalScreen[str | None]):
+    """Choose the format of a file; returns it."""
+
+    BINDINGS = [  # noqa: RUF012
+        Binding("escape", "dismiss", "Cancel"),
+        *(Binding(name[0], f"dismiss('{name}')", name.upper()) for name in FORMATS),
+    ]
+
+    def __init__(self, title: str):
+        super().__init__()
+        self.heading = title
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="window small") as window:
+            window.border_title = self.heading
+            window.border_subtitle = "enter · p s c · esc"
+            yield OptionList("PNG, a picture", "SVG, a drawing", "CSV, the numbers")
+
+    @on(OptionList.OptionSelected)
+    def choose(self, event: OptionList.OptionSelected) -> None:
+        self.dismiss(FORMATS[event.option_index])
+
+
+class HelpScreen(ModalScreen[None]):
+    """The keys, those of the place one came from first."""
+
+    BINDINGS = [  # noqa: RUF012
+        Binding("escape,q,question_mark", "dismiss", "Close"),
+        Binding("j,down", "scroll(1)", show=False),
+        Binding("k,up", "scroll(-1)", show=False),
+    ]
+
+    def __init__(self, first: Where, about: str = ""):
+        super().__init__()
+        self.first = first
+        self.about = about
+
+    def compose(self) -> ComposeResult:
+        from textual.widgets import Markdown  # its parser is slow to import
+
+        places: list[Where] = [self.first, *(place for place in TITLES if place != self.first)]
+        with Vertical(classes="window large") as window:
+            window.border_title = "Keys"
+            window.border_subtitle = "esc closes"
+            with VerticalScroll():
+                if self.about:
+                    yield Label(self.about, markup=False)
+                yield Markdown(as_markdown(*places))
+
+    def action_scroll(self, by: int) -> None:
+        self.query_one(VerticalScroll).scroll_relative(y=3 * by, animate=False)

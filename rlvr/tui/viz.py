@@ -1,0 +1,409 @@
+"""The live viewer: charts above, completions below, a worker that reads what the run writes. Started by rlvrviz.py."""
+
+import asyncio
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from textual import on, work
+from textual.app import App, ComposeResult, SystemCommand
+from textual.content import Content
+from textual.message import Message
+from textual.screen import Screen
+from textual.widgets import Input, Static
+from textual.worker import get_current_worker
+
+from rlvr.braille import duration
+from rlvr.cycles import Run, all_runs, model_names
+from rlvr.errors import RlvrError
+from rlvr.tui.chart import HUES_DARK, HUES_LIGHT, ChartGrid
+from rlvr.tui.choose import STATE_STYLES, FormatScreen, HelpScreen, RunsScreen
+from rlvr.tui.completions import CompletionScreen, CompletionsPane, CompletionsTable
+from rlvr.tui.figure import View, x_in_words
+from rlvr.tui.frame import curves_of, seconds_left
+from rlvr.tui.keybar import KeyBar
+from rlvr.tui.keys import bindings
+from rlvr.tui.preferences import read_preferences, remember
+from rlvr.tui.rows import Row, Rows
+from rlvr.tui.series import ChartSpec, RunReader, open_run
+
+POLL_S = 0.2
+"""Between two looks at files that do not change; one look costs microseconds."""
+
+STATUS_S = 1.0
+
+ABOUT = """\
+Charts: the dim line is each step, the bright one its moving average. Titles show the last value (or the one under the
+crosshair), the smallest and the largest in view. Several runs: averages only, one colour a run, the first on top.
+"""
+
+
+class NewData(Message):
+    """The worker has read something: numbers are in the readers already, rows come along."""
+
+    def __init__(self, rows: list[Row], replaced: bool, number: int):
+        super().__init__()
+        self.rows = rows
+        self.replaced = replaced
+        self.number = number
+        """Which choice of runs this belongs to."""
+
+
+class VizApp(App[None]):
+    """See rlvrviz.py. `replay` is a speed: then the run is played again instead of followed."""
+
+    TITLE = "rlvrviz"
+    CSS_PATH = "rlvr.tcss"
+    BINDINGS = bindings("everywhere")
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-normal"), (160, "-wide")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (30, "-high")]  # noqa: RUF012
+
+    def __init__(
+        self,
+        readers: Sequence[RunReader],
+        view: View | None = None,
+        *,
+        charts: str = "",
+        theme: str | None = None,
+        replay: float | None = None,
+    ):
+        super().__init__()
+        self.readers = list(readers)
+        self.first_view = view or View()
+        self.first_pattern = charts
+        self.wanted_theme = theme
+        self.speed = replay
+        self.paused = False
+        self.replayed: float | None = None
+        """Seconds into the run that a replay has reached; None without one."""
+        self.rows = Rows(self.readers[0].completions_file)
+        self._number = 0
+        self._held: list[Row] = []
+        self._wake = threading.Event()
+
+    def compose(self) -> ComposeResult:
+        view = replace(self.first_view, letters=self.first_view.letters or self.no_color)
+        yield Static("", id="head", markup=False)
+        yield ChartGrid(view, self.first_pattern, id="charts")
+        yield CompletionsPane(id="completions")
+        yield Input(placeholder="charts: words of their names, * and ?", id="filter", compact=True)
+        yield KeyBar()
+
+    @property
+    def grid(self) -> ChartGrid:
+        return self.screen_stack[0].query_one(ChartGrid)
+
+    @property
+    def pane(self) -> CompletionsPane:
+        return self.screen_stack[0].query_one(CompletionsPane)
+
+    def on_mount(self) -> None:
+        self._choose_theme()
+        preferences = read_preferences()
+        self.set_keymap({str(name): str(keys) for name, keys in preferences.get("keys", {}).items()})
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            # Without this the terminal would be left as it is when somebody ends the program from outside.
+            asyncio.get_running_loop().add_signal_handler(number, self.exit, None, 128 + number)
+        self.set_interval(STATUS_S, self.say_head)
+        self.open_readers(self.readers)
+        self.grid.focus()
+
+    def _choose_theme(self) -> None:
+        remembered = read_preferences().get("theme")
+        name = self.wanted_theme or (remembered if "TEXTUAL_THEME" not in os.environ else None)
+        if name in self.available_themes:
+            self.theme = str(name)
+        elif self.wanted_theme:
+            known = ", ".join(sorted(self.available_themes))
+            self.notify(f"no theme {name!r}: there are {known}", severity="error")
+        self.theme_changed_signal.subscribe(self, lambda theme: remember("theme", theme.name))
+
+    # ---- reading
+
+    def open_readers(self, readers: Sequence[RunReader]) -> None:
+        """Follow these runs from now on; the first one's completions are listed."""
+        self.readers = list(readers)
+        self.rows = Rows(self.readers[0].completions_file)
+        self._number += 1
+        self._held = []
+        for reader in self.readers:
+            reader.metrics.limit = None
+        self.pane.file = self.rows.path
+        self.pane.note = ""
+        self.pane.table.replace_all([], ())
+        self.grid.show(curves_of(self.readers))
+        self.sub_title = ", ".join(reader.name for reader in self.readers)
+        if self.speed:
+            self.replay(self.readers, self.rows, self._number, self.speed)
+        else:
+            self.follow(self.readers, self.rows, self._number)
+        self.say_head()
+
+    @work(thread=True, exclusive=True, group="reading")
+    def follow(self, readers: Sequence[RunReader], rows: Rows, number: int) -> None:
+        """Read what is new, again and again, and say so in batches; nothing is drawn here."""
+        worker = get_current_worker()
+        status_due = 0.0
+        while not worker.is_cancelled:
+            changed = False
+            if time.monotonic() >= status_due:
+                status_due = time.monotonic() + STATUS_S
+                for reader in readers:
+                    reader.poll_status()
+            for reader in readers:
+                changed |= reader.poll()
+            new, replaced = rows.poll()
+            if changed or new or replaced:
+                self.post_message(NewData(new, replaced, number))
+            if not rows.remaining and not any(reader.remaining for reader in readers):
+                self._wake.wait(POLL_S)
+
+    @work(thread=True, exclusive=True, group="reading")
+    def replay(self, readers: Sequence[RunReader], rows: Rows, number: int, speed: float) -> None:
+        """Show a run as it went, `speed` times as fast."""
+        worker = get_current_worker()
+        for reader in readers:
+            reader.metrics.limit = 0
+            reader.read_all()
+        rows.poll()
+        while rows.remaining:
+            rows.poll()
+        clocks = [_clock(reader) for reader in readers]
+        length = max((float(clock[-1]) for clock in clocks if len(clock)), default=0.0)
+        stamps = [row.time for row in rows.rows]
+        begin = readers[0].metrics
+        begin.limit, first = None, begin.column("time")[:1]
+        begin.limit = 0
+        origin = float(first[0]) - float(clocks[0][0]) if len(first) and len(clocks[0]) else 0.0
+        played, done, before = 0.0, 0, time.monotonic()
+        while not worker.is_cancelled and played < length:
+            self._wake.wait(POLL_S / 2)
+            now = time.monotonic()
+            played, before = played + (0.0 if self.paused else (now - before) * speed), now
+            for reader, clock in zip(readers, clocks, strict=True):
+                reader.metrics.limit = int(np.searchsorted(clock, played, side="right"))
+            upto = done
+            while upto < len(stamps) and stamps[upto] - origin <= played:
+                upto += 1
+            self.replayed = played
+            self.post_message(NewData(rows.rows[done:upto], False, number))
+            done = upto
+        self.post_message(NewData(rows.rows[done:], False, number))
+
+    @on(NewData)
+    def take(self, event: NewData) -> None:
+        """Draw what came, unless the picture is held still."""
+        if event.number != self._number:
+            return
+        if self.paused and self.speed is None:
+            if event.replaced:
+                self._held = []
+            self._held += event.rows
+            return
+        if event.replaced:
+            self.pane.table.replace_all(event.rows, self.rows.part_names)
+        else:
+            self.pane.table.add(event.rows, self.rows.part_names)
+        self._note()
+        self.grid.show(curves_of(self.readers))
+        self.say_head()
+
+    def _note(self) -> None:
+        parts = []
+        if self.rows.skipped:
+            parts.append(f"the first {self.rows.skipped / 2**20:,.0f} MiB of the trace are not listed")
+        if self.rows.bad:
+            parts.append(f"{self.rows.bad} lines could not be read")
+        self.pane.note = ", ".join(parts)
+
+    def action_pause(self) -> None:
+        self.paused = not self.paused
+        if self.speed is None:
+            for reader in self.readers:
+                reader.metrics.limit = len(reader.metrics) if self.paused else None
+            if not self.paused:
+                self.pane.table.add(self._held, self.rows.part_names)
+                self._held = []
+                self.grid.show(curves_of(self.readers))
+        self.say_head()
+
+    # ---- the line on top
+
+    @on(ChartGrid.ViewChanged)
+    def say_head(self) -> None:
+        lines = [self._head_of(reader, index) for index, reader in enumerate(self.readers[:3])]
+        if len(self.readers) > 3:
+            lines.append(Content(f"and {len(self.readers) - 3} more"))
+        self.screen_stack[0].query_one("#head", Static).update(Content("\n").join(lines))
+
+    def _head_of(self, reader: RunReader, index: int) -> Content:
+        """Which run, how it stands, how far it is; the first line also says how one looks at it."""
+        status, metrics = reader.status, reader.metrics
+        parts: list[tuple[str, str]] = []
+        curve = self.grid.curves[index] if index < len(self.grid.curves) else None
+        if curve is not None and len(self.readers) > 1:
+            parts.append(("━ ", self._hue(curve.hue)))
+        parts.append((reader.name, "bold"))
+        if status is not None:
+            parts.append((f"  {status.state}", STATE_STYLES.get(status.state, "$text-muted")))
+        steps = metrics.column("step")
+        step = int(steps[-1]) if len(steps) else status.step if status else 0
+        total = metrics.max_steps or (status.max_steps if status else 0)
+        if total:
+            filled = min(round(10 * step / total), 10)
+            parts += [("  " + "━" * filled, "$text-success"), ("━" * (10 - filled), "$text-disabled")]
+            parts.append((f" {step:,}/{total:,}", ""))
+        elif step:
+            parts.append((f"  step {step:,}", ""))
+        if status is not None and status.state == "running":
+            left = seconds_left(reader)
+            parts.append((f"  {duration(left)} left" if left else "", "$text-muted"))
+            age = time.time() - status.updated
+            parts.append((f"  nothing new for {duration(age)}" if age > 120 else "", "$text-warning"))
+        if reader.remaining:
+            parts.append((f"  reading {reader.progress:.0%}", "$text-warning"))
+        if reader.bad:
+            parts.append((f"  {reader.bad} lines could not be read", "$text-error"))
+        if index == 0:
+            parts += self._looking()
+        if status is not None and status.message and status.state not in ("running", "done"):
+            parts.append((f"  {status.message[:200]}", "$text-error"))
+        return Content.assemble(*parts)
+
+    def _hue(self, hue: int) -> str:
+        return (HUES_DARK if self.current_theme.dark else HUES_LIGHT)[hue]
+
+    def _looking(self) -> list[tuple[str, str]]:
+        view, grid = self.grid.view, self.grid
+        parts = [(f"  smooth {view.smoothing:g}", "$text-muted")]
+        if view.times:
+            parts.append((" · time", "$text-muted"))
+        if not view.outliers:
+            parts.append((" · 1–99 %", "$text-muted"))
+        if grid.pattern:
+            parts.append((f" · only {grid.pattern!r}", "$text-accent"))
+        if view.x_range:
+            left, right = (x_in_words(x, view) for x in view.x_range)
+            parts.append((f" · zoom {left} to {right.removeprefix('step ')}", "$text-accent"))
+        if view.cursor is not None:
+            parts.append((f" · ┃ {x_in_words(view.cursor, view)}", "$text-accent"))
+        if self.replayed is not None:
+            parts.append((f" · replay {self.speed:g}x at {duration(self.replayed)}", "$text-accent"))
+        if self.paused:
+            parts.append(("  PAUSED ", "$text-warning reverse bold"))
+        return parts
+
+    # ---- panes
+
+    def action_next_pane(self) -> None:
+        self.action_pane("charts" if self.pane.table.has_focus else "completions")
+
+    def action_pane(self, name: str) -> None:
+        """Go to a pane; where there is room for one only, it is the one shown."""
+        self.screen.set_class(name == "completions", "completions")
+        (self.pane.table if name == "completions" else self.grid).focus()
+
+    @on(ChartGrid.FilterWanted)
+    def open_filter(self) -> None:
+        field = self.query_one("#filter", Input)
+        field.add_class("open")
+        field.value = self.grid.pattern
+        field.focus()
+
+    @on(Input.Changed, "#filter")
+    def filter_charts(self, event: Input.Changed) -> None:
+        if event.input.has_class("open"):
+            self.grid.pattern = event.value
+            self.say_head()
+
+    @on(Input.Submitted, "#filter")
+    def close_filter(self) -> None:
+        self.query_one("#filter", Input).remove_class("open")
+        self.grid.focus()
+
+    def key_escape(self) -> None:
+        if self.query_one("#filter", Input).has_focus:
+            self.grid.pattern = ""
+            self.close_filter()
+            self.say_head()
+
+    # ---- runs, steps, completions
+
+    @work
+    async def action_runs(self) -> None:
+        chosen = await self.push_screen_wait(RunsScreen([reader.name for reader in self.readers]))
+        if chosen:
+            self.open_runs(chosen)
+
+    def open_runs(self, runs: Sequence[Run]) -> None:
+        self.open_readers([open_run(run) for run in runs])
+
+    @on(ChartGrid.StepChosen)
+    def show_step(self, event: ChartGrid.StepChosen) -> None:
+        self.pane.table.find(f"step:{event.step}")
+        self.action_pane("completions")
+
+    @on(CompletionsTable.Opened)
+    @work
+    async def open_completion(self, event: CompletionsTable.Opened) -> None:
+        table, rows = self.pane.table, self.rows
+        last = await self.push_screen_wait(
+            CompletionScreen(rows.path, event.row, rows.mates(event.row), list(table.shown))
+        )
+        if last is not None and last in table.shown:
+            table.cursor = table.shown.index(last)
+
+    @on(ChartGrid.ExportWanted)
+    @work
+    async def choose_format(self, event: ChartGrid.ExportWanted) -> None:
+        form = await self.push_screen_wait(FormatScreen(f"Export {event.spec.name}"))
+        if form:
+            self.export(event.spec, form)
+
+    @work(thread=True, group="export")
+    def export(self, spec: ChartSpec, form: str) -> None:
+        from rlvr.tui.export import export
+
+        try:
+            path = export(self.grid.curves, spec, self.grid.view, self.readers[0].folder, form)
+            self.call_from_thread(self.notify, f"written: {path}")
+        except RlvrError as error:
+            self.call_from_thread(self.notify, str(error), severity="error")
+
+    def action_help(self) -> None:
+        self.push_screen(HelpScreen("completions" if self.pane.table.has_focus else "charts", ABOUT))
+
+    def get_system_commands(self, screen: Screen) -> Iterable[SystemCommand]:
+        """The command palette: what Textual has, every key of ours, every run, every chart."""
+        yield from super().get_system_commands(screen)
+        yield SystemCommand("Runs", "choose runs, or lay several over each other", self.action_runs)
+        yield SystemCommand("Pause", "hold the picture still, or go on", self.action_pause)
+        for form in ("png", "svg", "csv"):
+            if (spec := self.grid.spec) is not None:
+                yield SystemCommand(
+                    f"Export {form.upper()}",
+                    f"the chart {spec.name}",
+                    lambda spec=spec, form=form: self.export(spec, form),
+                )
+        for spec in self.grid.charts:
+            yield SystemCommand(f"Chart {spec.name}", spec.about, lambda name=spec.name: self.grid.select(name))
+        for model in model_names():
+            for run in all_runs(model):
+                yield SystemCommand(
+                    f"Open run {run}", f"show this {run.kind} run", lambda run=run: self.open_runs([run])
+                )
+
+
+def _clock(reader: RunReader) -> np.ndarray:
+    """Seconds from the beginning of a run to the end of each step; a step a second where no time was written."""
+    metrics = reader.metrics
+    metrics.limit = None
+    x = metrics.x(times=True)
+    known = len(metrics) and np.isfinite(metrics.column("time")).all()
+    clock = x if known else np.arange(1.0, len(metrics) + 1)
+    metrics.limit = 0
+    return clock
