@@ -15,6 +15,7 @@ from typing import NamedTuple
 from rlvr.base_models import cached_folder, find_base_model, parameters_in_name, refuse_large, tensor_shapes
 from rlvr.config import TrainConfig
 from rlvr.errors import RlvrError
+from rlvr.listing import duration_text
 from rlvr.machine import Gpu, find_gpus
 from rlvr.records import Step
 
@@ -285,14 +286,3 @@ def time_text(config: TrainConfig, division: Division, longest_answer: int, earl
 def bytes_text(size: int) -> str:
     """A number of bytes: "58 MiB", "12.3 GiB"."""
     return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{size / 2**20:.0f} MiB"
-
-
-def duration_text(seconds: float) -> str:
-    """A length of time in the unit that suits it: "45 s", "12 min", "3.4 h", "12 days"."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 90 * 60:
-        return f"{seconds / 60:.0f} min"
-    if seconds < 48 * 3600:
-        return f"{seconds / 3600:.1f} h"
-    return f"{seconds / 86_400:.0f} days"

@@ -66,8 +66,12 @@ def memory_gib() -> tuple[float, float]:
     return total / 2**30, available / 2**30
 
 
+def nearest_folder(folder: Path) -> Path:
+    """The folder itself, or the nearest above it that exists."""
+    folder = folder.absolute()
+    return next(each for each in (folder, *folder.parents) if each.exists())
+
+
 def disk_free_gib(folder: Path) -> float:
     """Free disk space in GiB where `folder` lies, or will lie."""
-    while not folder.exists():
-        folder = folder.absolute().parent
-    return shutil.disk_usage(folder).free / 2**30
+    return shutil.disk_usage(nearest_folder(folder)).free / 2**30

@@ -134,8 +134,3 @@ def test_a_model_that_is_not_here_is_said_so_and_not_guessed():
     assert "without a GPU" in found["it will not start"]
     with pytest.raises(RlvrError, match="no such folder"):
         preview(config(base_model="./nowhere"), [])
-
-
-def test_durations_read_well():
-    texts = [budget.duration_text(seconds) for seconds in (0.4, 89, 90, 5399, 5400, 172_799, 172_800)]
-    assert texts == ["0 s", "89 s", "2 min", "90 min", "1.5 h", "48.0 h", "2 days"]
