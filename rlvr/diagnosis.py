@@ -194,7 +194,7 @@ def not_a_number(seen: Evidence) -> Symptom | None:
             "lower learning_rate and start again from the last good adapter: weights that are not numbers stay so",
             (lower_rate(seen.config),),
         ),
-        dead=set(bad) >= {step.step for step in seen.steps[-FIRST_STEPS:]},
+        dead=len(bad) >= FIRST_STEPS and bad[-FIRST_STEPS:] == [step.step for step in seen.steps[-FIRST_STEPS:]],
     )
 
 

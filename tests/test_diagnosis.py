@@ -269,6 +269,8 @@ def test_what_still_teaches_is_never_dead():
     assert found(steps(10, all_wrong=1.0, all_right=0.0, mixed=0.0)) == {WRONG: "warning"}
     assert found([*steps(2), *steps(5, **NAN_STEP)[2:]])[NAN] == "dead"
     assert found([*steps(2), *steps(4, **NAN_STEP)[2:]])[NAN] == "warning"
+    assert found(steps(2, **NAN_STEP))[NAN] == "warning"
+    assert found([*steps(5, **NAN_STEP), step(6)])[NAN] == "warning"
 
 
 def test_a_watch_says_each_finding_once_and_agrees_with_the_diagnosis():
