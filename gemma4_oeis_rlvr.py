@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from rlvr import curriculum, environment, records
 from rlvr.budget import Budget, ModelSize, estimate_memory, plan_budget, size_from_shapes
 from rlvr.config import TrainConfig, add_flags, config_from_flags, write_snapshot
-from rlvr.cycles import STANDALONE_DIR, RunFiles, StandaloneFiles, find_adapter
+from rlvr.cycles import STANDALONE_DIR, RunFiles, StandaloneFiles, find_adapter, link_parent
 from rlvr.diagnosis import Finding, Watch
 from rlvr.environment import Environment, Task
 from rlvr.errors import RlvrError
@@ -214,6 +214,24 @@ def sample_baseline(
     print("\n".join(f"  | {line}" for line in grades[0].function.strip().splitlines()[:12]), flush=True)
 
 
+def sample_first(
+    config: TrainConfig, policy: "Policy", env: Environment, tasks: Sequence[Task], tokens: int, *, is_cold: bool
+) -> Sequence[Task]:
+    """Before a cold start, say what the base model can do; return the tasks to train on, fewer with a filter."""
+    num_tasks, samples = len(tasks), config.filter_samples
+    if samples:
+        print(f"Filter: sampling {samples} answers to each of {num_tasks} tasks ...", flush=True)
+    elif is_cold and config.preflight_tasks:
+        num_tasks, samples = config.preflight_tasks, config.num_generations
+    else:
+        return tasks
+    size = 2 * config.completions_per_forward
+    answers = sample(config, policy, env, tasks[:num_tasks], samples=samples, tokens=tokens, batch_size=size)
+    if is_cold and config.preflight_tasks:
+        print_preflight(answers, config)
+    return keep_learnable(tasks, answers, config) if config.filter_samples else tasks
+
+
 def keep_learnable(tasks: Sequence[Task], answers: Sequence[Sequence[Sampled]], config: TrainConfig) -> list[Task]:
     """Keep the tasks that are solved sometimes; the groups of the others would teach nothing.
 
@@ -266,12 +284,6 @@ def is_whole(checkpoint: Path) -> bool:
         return all(path.stat().st_size for path in checkpoint.rglob("*") if path.suffix in CHECKPOINT_SUFFIXES)
     except (OSError, ValueError):
         return False
-
-
-def link_parent(files: RunFiles, parent: Path) -> None:
-    """Record the warm start as a relative link, so that the model's folder can be moved whole."""
-    files.parent.unlink(missing_ok=True)
-    files.parent.symlink_to(os.path.relpath(parent.resolve(), files.folder.resolve()))
 
 
 def forget_after(files: RunFiles, step: int) -> None:
@@ -327,26 +339,7 @@ def train(args: argparse.Namespace) -> int:
         chosen = set(files.tasks.read_text(encoding="utf-8").split())
         tasks = [task for task in tasks if task.id in chosen]
     else:
-        is_cold = parent is None
-        num_sampled, samples = len(tasks), config.filter_samples
-        if samples:
-            print(f"Filter: sampling {samples} answers to each of {num_sampled} tasks ...", flush=True)
-        elif is_cold:
-            num_sampled, samples = config.preflight_tasks, config.num_generations
-        if samples and num_sampled:
-            answers = sample(
-                config,
-                policy,
-                env,
-                tasks[:num_sampled],
-                samples=samples,
-                tokens=budget.completion_tokens,
-                batch_size=2 * config.completions_per_forward,
-            )
-            if is_cold and config.preflight_tasks:
-                print_preflight(answers, config)
-            if config.filter_samples:
-                tasks = keep_learnable(tasks, answers, config)
+        tasks = sample_first(config, policy, env, tasks, budget.completion_tokens, is_cold=parent is None)
     files.folder.mkdir(parents=True, exist_ok=True)
     if checkpoint is None:
         files.tasks.write_text("".join(f"{task.id}\n" for task in tasks), encoding="utf-8")

@@ -42,6 +42,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "corpus": ("data", "fetch the OEIS data, look at it"),
     "play": ("data", "answer a task yourself and see every reward"),
     "validate": ("data", "do known-good answers score full marks, and attacks none?"),
+    "colab": ("colab", "rented Colab VMs: up, train, ps, pull, stop, down"),
     "label": ("keep", "give a run a short label"),
     "note": ("keep", "write a note about a run"),
     "rm": ("keep", "move a run to the trash"),

@@ -33,6 +33,10 @@ STANDALONE_DIR = Path("gemma_4_oeis_lora")
 PRESETS_DIR = TRAINING_DIR / "presets"
 TRASH_DIR = TRAINING_DIR / ".trash"
 LAST_MODEL_FILE = TRAINING_DIR / ".last-model"
+COLAB_FILE = TRAINING_DIR / ".colab.json"
+"""The rented VM that is up for whatever is sent to it."""
+COLAB_RATES_FILE = TRAINING_DIR / ".colab-rates.json"
+"""What an hour of each GPU took last time, in compute units."""
 
 CYCLE_NAME = re.compile(r"\d{3,}")
 BASE = "base"
@@ -111,6 +115,10 @@ class RunFiles:
     @property
     def rounds(self) -> Path:
         return self.folder / "rounds.jsonl"
+
+    @property
+    def colab(self) -> Path:
+        return self.folder / "colab.json"
 
     @property
     def evals(self) -> Path:
@@ -365,7 +373,7 @@ def run_at(folder: Path) -> Run | None:
 def read_label(run: Run) -> str:
     """The short label that a person gave to a run, or ""."""
     try:
-        return run.files.label.read_text(encoding="utf-8").strip()
+        return run.files.label.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         return ""
 
@@ -409,6 +417,12 @@ def find_adapter(name: str, model: str = "") -> Path:
     raise RlvrError(
         f"no adapter {name!r}: looked in {looked}: train one first, or give a folder with adapter_config.json"
     )
+
+
+def link_parent(files: RunFiles, parent: Path) -> None:
+    """Record the warm start of a cycle as a relative link, so that the model's folder can be moved whole."""
+    files.parent.unlink(missing_ok=True)
+    files.parent.symlink_to(os.path.relpath(parent.resolve(), files.folder.resolve()))
 
 
 def checkpoint_name(adapter: Path | None) -> str:

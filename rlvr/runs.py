@@ -121,10 +121,11 @@ def begin_cycle(
     after: str = "",
     queue: bool = True,
     auto: Mapping[str, Any] | None = None,
+    colab: Mapping[str, Any] | None = None,
 ) -> Run:
     """Start the next cycle of a model in the background; it begins when its turn comes.
 
-    `auto` says which round of which auto run it belongs to.
+    `auto` says which round of which auto run it belongs to, `colab` how to run it on a rented VM.
 
     Raises:
         RlvrError: when something is not right; then nothing was made.
@@ -141,6 +142,7 @@ def begin_cycle(
             parent=plan.parent,
             ephemeral=ephemeral,
             auto=dict(auto or {}),
+            colab=dict(colab or {}),
         )
         return start(run, plan.config, plan.origins, launch, replaces=unused)
 

@@ -71,7 +71,7 @@ def spawn(run: Run) -> None:
     """
     status = status_of(run)
     status.state, status.message, status.exit_code, status.finished = "pending", "", None, None
-    module = "rlvr.auto" if run.kind == "auto" else "rlvr.supervisor"
+    module = "rlvr.colab.supervisor" if on_colab(run) else "rlvr.auto" if run.kind == "auto" else "rlvr.supervisor"
     # The path is relative to the folder that holds training/, so that a run outlives a move of it.
     root = run.training_dir.parent
     python_path = [str(ROOT), os.environ.get("PYTHONPATH", "")]
@@ -89,6 +89,13 @@ def spawn(run: Run) -> None:
     status.pid, status.process_start = supervisor.pid, process_start(supervisor.pid) or 0.0
     status.updated = time.time()
     records.write(run.files.status, status)
+
+
+def on_colab(run: Run) -> bool:
+    """Does this run live on a rented VM? Then it takes nothing from the runs on this machine."""
+    with contextlib.suppress(RlvrError):
+        return bool(records.read(run.files.launch, Launch).colab)
+    return False
 
 
 def start_waiting() -> list[Run]:
@@ -142,6 +149,8 @@ def kill(run: Run, force: bool = False) -> str:
         if run.kind == "auto" and status.waiting_for:
             with contextlib.suppress(RlvrError):  # it has ended
                 kill(find_run(status.waiting_for, run.model), force=True)
+        if run.files.colab.exists():
+            return f"killed, but its VM goes on and costs money: rlvrctl.py colab stop {run.name}"
         return "killed with its whole process group"
     return TAKEN_OUT if status.state == "pending" and was_taken_out(run) else ASKED
 
@@ -275,7 +284,7 @@ def blocker(run: Run, launch: Launch) -> Run | None:
             if other.kind == "auto" or (other.model, other.name) == (run.model, run.name):
                 continue
             status = read_status(other.files.status)
-            if status is None or status.state not in LIVING or not is_alive(status):
+            if status is None or status.state not in LIVING or not is_alive(status) or on_colab(other):
                 continue
             if status.state == "running":
                 return other
@@ -356,7 +365,7 @@ def supervise(run: Run) -> int:
             program.send_signal(signal.SIGTERM)
             passed_on += 1
         with contextlib.suppress(subprocess.TimeoutExpired):
-            program.wait(POLL_S)
+            program.wait(POLL_S / 2)
         if progress.advance(status.status):
             write_or_say(status)
     progress.advance(status.status)
@@ -413,21 +422,21 @@ def wait_turn(run: Run, launch: Launch, status: StatusFile, signals: list[int]) 
         if status.status.waiting_for != name:
             status.write(state="pending", waiting_for=name, message=f"waiting for {name}")
         # Look at this one file until something changes there, instead of at all runs.
-        while not signals and status_of(other).state == "running":
-            time.sleep(POLL_S)
-        time.sleep(POLL_S / 2)
+        while not signals and (status := read_status(other.files.status)) and status.state == "running":
+            time.sleep(POLL_S / 4)
+        time.sleep(POLL_S / 4)
 
 
-def end(run: Run, launch: Launch, status: StatusFile, code: int) -> None:
-    """Write down how the program ended."""
-    message = ""
+def end(run: Run, launch: Launch, status: StatusFile, code: int, why: str = "") -> None:
+    """Write down how the program ended; `why` is known where the log does not tell."""
+    message = why
     if code == 0:
         state = "done"
         clear_ephemeral(run, launch)
     elif code in EXIT_KILLED or code == -signal.SIGTERM:
-        state, code, message = "killed", 143, f"stopped after step {status.status.step}"
+        state, code, message = "killed", 143, why or f"stopped after step {status.status.step}"
     else:
-        state, message = "failed", last_words(run.files.log)
+        state, message = "failed", why or last_words(run.files.log)
         if code < 0:
             message = f"its program was ended by {signal.Signals(-code).name}; its last words: {message}"
             code = 128 - code

@@ -6,6 +6,7 @@ import json
 import signal
 import sys
 from collections.abc import Mapping
+from typing import Any
 
 from rlvr import config, cycles, environment, layer_files, layers, presets, records, runs, supervisor
 from rlvr.budget import preview
@@ -63,9 +64,19 @@ def train_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--save", action="store_true", help="keep the overrides of this command in training.toml")
     add_start_options(parser)
     parser.add_argument("--dry-run", action="store_true", help="print config, batch, memory and time; start nothing")
+    colab = parser.add_argument_group("on a rented Colab VM")
+    colab.add_argument(
+        "--on-colab", action="store_true", help="rent a VM for this cycle, mirror it here, give it back"
+    )
+    colab.add_argument("--gpu", metavar="GPU", default="A100", help="T4, L4, G4, A100 or H100; default A100")
+    colab.add_argument("--auth", choices=("oauth2", "adc"), default="", help="how the Colab client logs in")
+    colab.add_argument(
+        "--max-restarts", type=int, default=3, metavar="N", help="new VMs for ones that were taken back; default 3"
+    )
 
 
-def train(args: argparse.Namespace) -> int:
+def train(args: argparse.Namespace, session: str = "") -> int:
+    """Start the next cycle; `session` is a Colab VM that is up and stays up."""
     model = cycles.choose_model(args.model)
     overrides = read_overrides(args, TrainConfig)
     parent = "" if args.from_base else args.parent or runs.LATEST
@@ -74,7 +85,10 @@ def train(args: argparse.Namespace) -> int:
     supervisor.start_waiting()
     plan = runs.plan_cycle(model, overrides, parent)
     busy = [run for run in cycles.cycle_runs(model) if supervisor.status_of(run).state in LIVING]
-    run = runs.begin_cycle(model, overrides, parent=parent, after=args.after or "", queue=not args.no_queue)
+    colab = prepare_colab(args, plan, session) if args.on_colab else None
+    run = runs.begin_cycle(
+        model, overrides, parent=parent, after=args.after or "", queue=not (args.no_queue or colab), colab=colab
+    )
     if args.save:
         keep(model, overrides, "train")
     cycles.remember_model(model)
@@ -83,6 +97,20 @@ def train(args: argparse.Namespace) -> int:
     else:
         how = f"warm start from {plan.warm_from}" if plan.warm_from else "cold start"
     return announce(run, how, args.foreground)
+
+
+def prepare_colab(args: argparse.Namespace, plan: runs.Plan, session: str) -> dict[str, Any]:
+    """Check the account and the config for a rented VM and print what it will cost; the options of the run."""
+    from rlvr.colab import supervisor as colab_supervisor
+    from rlvr.colab.supervisor import Options
+
+    if args.after:
+        raise RlvrError("--after does not go with --on-colab: a rented VM does not wait")
+    options = Options(args.gpu.upper(), args.auth, args.max_restarts, session)
+    usage = colab_supervisor.check_account(options)
+    colab_supervisor.make_spec(plan.config, warm=False, resume=False)
+    print(f"Colab: {usage.balance:g} compute units. {colab_supervisor.cost_text(options.gpu, usage)}")
+    return options._asdict()
 
 
 def show_plan(model: str, plan: runs.Plan) -> int:
@@ -328,6 +356,7 @@ COMMANDS = {
             "rlvrctl.py train -o max_steps=100 --save",
             "rlvrctl.py train --dry-run",
             "rlvrctl.py train --after live",
+            "rlvrctl.py train --on-colab --gpu L4",
         ),
         "Start the next cycle in the background. One run at a time: others wait in a queue, in order.",
     ),
