@@ -1,0 +1,245 @@
+"""The dashboard as an application: the model that is chosen, its runs kept up to date, the screens, the palette.
+
+`rlvrtui.py` runs it. It only looks at files and calls what `rlvrctl.py` calls; nothing here outlives it.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from textual import work
+from textual.app import App, SystemCommand
+from textual.screen import Screen
+
+from rlvr import cycles
+from rlvr.errors import RlvrError
+from rlvr.listing import Row, is_forgotten, newest_first, read_row, run_of
+from rlvr.tui.page import Page
+from rlvr.tui.preferences import read_preferences, remember
+from rlvr.tui.verbs import SCREEN_VERBS, SCREENS, VERBS, bindings
+from rlvr.tui.words import progress_text
+
+Result = TypeVar("Result")
+
+LOOK_S = 0.5
+"""Between two looks at the runs of the model."""
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The screens; each is imported when it is first gone to
+
+
+def runs_page() -> Screen:
+    from rlvr.tui.dashboard import RunsPage
+
+    return RunsPage()
+
+
+def models_page() -> Screen:
+    from rlvr.tui.models import ModelsPage
+
+    return ModelsPage()
+
+
+def config_page() -> Screen:
+    from rlvr.tui.configure import ConfigPage
+
+    return ConfigPage()
+
+
+PAGES: dict[str, Callable[[], Screen]] = {"runs": runs_page, "models": models_page, "config": config_page}
+
+
+class Dashboard(App[None]):
+    """The application. `model` is "" while there is none; `rows` are its runs, live ones first."""
+
+    CSS_PATH = "dashboard.tcss"
+    TITLE = "RLVR"
+    ENABLE_COMMAND_PALETTE = True
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-medium"), (160, "-wide")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (32, "-tall")]  # noqa: RUF012
+    BINDINGS = bindings(*SCREEN_VERBS)
+    MODES = PAGES  # type: ignore[assignment]
+
+    def __init__(self, model: str | None = None, theme: str | None = None):
+        super().__init__()
+        self.model = model or ""
+        self.rows: list[Row] = []
+        self.marked: list[str] = []
+        """Names of runs to compare, in the order they were marked."""
+        self.unsaved = 0
+        """Changed keys that would be lost."""
+        self.wanted_theme = theme
+
+    def on_mount(self) -> None:
+        kept = read_preferences()
+        theme = self.wanted_theme or kept.get("theme")
+        if theme and theme not in self.available_themes:
+            if self.wanted_theme:
+                names = ", ".join(sorted(self.available_themes))
+                self.exit(return_code=2, message=f"error: no theme {theme!r}: one of {names}")
+                return
+            theme = None
+        if theme:
+            self.theme = theme
+        self.theme_changed_signal.subscribe(self, lambda chosen: remember("theme", chosen.name))
+        own_keys = kept.get("keys")
+        if isinstance(own_keys, dict):
+            self.set_keymap({name: str(keys) for name, keys in own_keys.items() if name in VERBS})
+        if not self.model:
+            try:
+                self.model = cycles.choose_model(None)
+            except RlvrError:
+                self.model = ""
+        self.switch_mode("runs" if self.model else "models")
+        self.watch_runs()
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # Reading
+
+    @work(group="watch", exclusive=True)
+    async def watch_runs(self) -> None:
+        """Keep `rows` up to date and hand them to the screen that is up."""
+        while True:
+            model = self.model
+            if model:
+                try:
+                    rows = await asyncio.to_thread(read_rows, model)
+                except (RlvrError, OSError) as error:
+                    self.complain(error)
+                    rows = []
+                if model == self.model:
+                    self.rows = rows
+                    self.hand_on()
+            await asyncio.sleep(LOOK_S)
+
+    def hand_on(self) -> None:
+        for screen in self.screen_stack:
+            if isinstance(screen, Page):
+                screen.take_rows(self.rows)
+
+    def look_now(self) -> None:
+        """Look at the runs at once instead of in a moment."""
+        self.watch_runs()
+
+    def choose(self, model: str) -> None:
+        """Work with another model from now on."""
+        if model != self.model:
+            self.model, self.rows, self.marked = model, [], []
+        cycles.remember_model(model)
+        self.look_now()
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # Doing
+
+    def complain(self, error: Exception) -> None:
+        text = str(error) if isinstance(error, RlvrError) else f"{error}"
+        self.notify(text, severity="error", timeout=12, markup=False)
+
+    @work(group="perform")
+    async def perform(self, job: Callable[[], Result], then: Callable[[Result], object] | None = None) -> None:
+        """Do something to runs or files in a thread, say what is wrong with it, look at the runs again."""
+        try:
+            result = await asyncio.to_thread(job)
+        except (RlvrError, OSError) as error:
+            self.complain(error)
+            return
+        if then:
+            then(result)
+        self.look_now()
+
+    def say_of(self, name: str) -> Callable[[str], None]:
+        """What tells the outcome of something that was done to a run."""
+        return lambda words: self.notify(f"{name}: {words}", markup=False)
+
+    @work
+    async def ask_to_kill(self, row: Row) -> None:
+        """End a run, once the user has said how."""
+        from rlvr import supervisor
+        from rlvr.tui.dialogs import Choice, Confirm
+
+        choices: list[Choice] = [("stop", "Stop with a checkpoint", "warning"), ("force", "Kill at once", "error")]
+        text = (
+            f"{row.run} is {row.state}: {progress_text(row).strip() or 'no step yet'}.\n\n"
+            "Stopping ends it after the step in progress; killing it loses what came after the last checkpoint."
+        )
+        if row.state == "pending":
+            choices = [("stop", "Take it out of the queue", "error")]
+            text = f"{row.run} waits for its turn."
+        answer = await self.push_screen_wait(Confirm(f"Kill {row.run}", text, choices))
+        if answer:
+            self.perform(lambda: supervisor.kill(run_of(row), force=answer == "force"), self.say_of(row.run))
+
+    def resume_run(self, row: Row) -> None:
+        from rlvr import supervisor
+
+        self.perform(lambda: f"goes on {supervisor.resume(run_of(row))}", self.say_of(row.run))
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # Going somewhere
+
+    def action_page(self, name: str) -> None:
+        """Go to a screen by its name; a window that asks something has to be answered first."""
+        if self.screen.is_modal:
+            return
+        if not self.model and name != "models":
+            self.notify("There is no model yet: make one here first.", severity="warning")
+            name = "models"
+        if name not in self._modes:
+            self.notify(f"{SCREENS[name]} is not there yet.", severity="warning")
+            return
+        if name == self.current_mode:
+            while len(self.screen_stack) > 1:
+                self.pop_screen()
+        else:
+            self.switch_mode(name)
+
+    def action_leave(self) -> None:
+        self.leave()
+
+    @work
+    async def leave(self) -> None:
+        """Quit, unless there are unsaved changes and the user wants to keep them."""
+        if self.unsaved:
+            from rlvr.tui.dialogs import Confirm
+
+            count = self.unsaved
+            changes = f"{count} changed key{'s are' if count > 1 else ' is'} not saved."
+            asked = Confirm("Leave", changes, [("leave", "Leave without saving", "error")])
+            if await self.push_screen_wait(asked) != "leave":
+                return
+        self.exit()
+
+    def open_run(self, row: Row) -> None:
+        """Look at one run closely."""
+        from rlvr.tui.monitor import MonitorPage
+
+        self.push_screen(MonitorPage(run_of(row)))
+
+    def get_system_commands(self, screen: Screen) -> Iterable[SystemCommand]:
+        yield from super().get_system_commands(screen)
+        for name, label in SCREENS.items():
+            yield SystemCommand(f"Go to {label}", VERBS[name].help, lambda name=name: self.action_page(name))
+        for row in self.rows:
+            yield SystemCommand(
+                f"Open run {row.run}", f"{row.state} {row.label}".strip(), lambda row=row: self.open_run(row)
+            )
+        for name in cycles.model_names():
+            if name != self.model:
+                yield SystemCommand(f"Work with model {name}", "choose it", lambda name=name: self.change_model(name))
+
+    def change_model(self, name: str) -> None:
+        self.choose(name)
+        self.action_page("runs")
+        if isinstance(self.screen, Page):
+            self.screen.on_screen_resume()
+
+
+def read_rows(model: str) -> list[Row]:
+    """The rows of a model's runs; whoever waits without a supervisor gets a new one, as with any `rlvrctl.py ps`."""
+    cycles.model_dir(model)
+    rows = newest_first(read_row(run) for run in cycles.all_runs(model))
+    if any(map(is_forgotten, rows)):
+        from rlvr import supervisor
+
+        supervisor.start_waiting()
+    return rows

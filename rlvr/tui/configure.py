@@ -1,0 +1,401 @@
+"""The form of a model's config: a tab a layer, a row a key, an editor that checks while one types.
+
+A row says what the layer sets, what is effective and from where, and what the last run had. Nothing is written before
+`ctrl+s`; then all layers are, with `layers.py`, so that comments in the files stay.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.message import Message
+from textual.widget import Widget
+from textual.widgets import DataTable, Input, Label, Select, Static, Tab, Tabs
+
+from rlvr.config import Key
+from rlvr.errors import RlvrError
+from rlvr.layer_files import toml_text
+from rlvr.tui.drafts import CHAINS, PLACES, Drafts, Place, field_text, keys_of, read_drafts
+from rlvr.tui.page import Page
+from rlvr.tui.table import Cell, KeyedTable
+from rlvr.tui.verbs import page_bindings
+from rlvr.tui.words import color_of, shorten
+
+WIDTH = 22
+"""Characters of a value in the table; the editor shows all of it."""
+
+ONLY = ("all keys", "set here", "unlike the last run", "unsaved")
+
+
+class ConfigPage(Page):
+    """The layers of the chosen model."""
+
+    key = "config"
+    BINDINGS = page_bindings("edit", "save", "reset", "revert", "jump", "only", "filter")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.drafts: Drafts | None = None
+        self.only = 0
+        self.wanted: str | None = None
+        """The key to go to when the tab has turned."""
+
+    def body(self) -> Iterable[Widget]:
+        yield Tabs(*(Tab(place.title, id=f"layer-{index}") for index, place in enumerate(PLACES)), id="layers")
+        with Horizontal(id="split"):
+            with Vertical(id="list", classes="pane"):
+                yield Input(placeholder="show only keys with ...", id="filter", classes="hidden", compact=True)
+                yield KeyedTable("Key", "Here", "Effective", "From", "Last run", id="keys")
+            yield Editor(id="editor", classes="pane")
+
+    def on_mount(self) -> None:
+        self.table.focus()
+
+    @property
+    def table(self) -> KeyedTable:
+        return self.query_one("#keys", KeyedTable)
+
+    @property
+    def place(self) -> Place:
+        """The layer whose tab is up."""
+        active = self.query_one("#layers", Tabs).active
+        return PLACES[int(active.removeprefix("layer-") or 0)] if active else PLACES[0]
+
+    def focus_main(self) -> None:
+        self.table.focus()
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # Reading and showing
+
+    def load(self) -> None:
+        same = self.drafts is not None and self.drafts.model == self.board.model
+        changes = dict(self.drafts.changes) if self.drafts and same else {}
+        if not same:
+            self.drafts = None
+            self.table.show({})
+        model = self.board.model
+        self.read(lambda: read_drafts(model, changes), self.take)
+
+    def take(self, drafts: Drafts) -> None:
+        if drafts.model == self.board.model:
+            self.drafts = drafts
+            self.show()
+
+    def on_screen_resume(self) -> None:
+        known = self.model_shown == self.board.model
+        super().on_screen_resume()
+        if known:
+            self.load()  # a file may have been edited meanwhile
+
+    def show(self) -> None:
+        """Bring table, editor and counts up to date."""
+        drafts = self.drafts
+        if drafts is None:
+            return
+        place = self.place
+        words = self.query_one("#filter", Input).value.casefold().split()
+        rows = {
+            name: self.cells(drafts, place, name)
+            for name, key in keys_of(place).items()
+            if self.is_wanted(drafts, place, name) and all(word in f"{name} {key.help}".casefold() for word in words)
+        }
+        self.table.show(rows)
+        if self.wanted:
+            self.table.select(self.wanted)
+            self.wanted = None
+        self.board.unsaved = len(drafts.changes)
+        pane = self.query_one("#list")
+        pane.border_title = f"{drafts.model}/{place.where}"
+        unsaved = f"{len(drafts.changes)} unsaved: ctrl+s writes them" if drafts.changes else "all saved"
+        pane.border_subtitle = f"{ONLY[self.only]} · {unsaved}" if self.only else unsaved
+        for index, each in enumerate(PLACES):
+            count = sum(where == each for where, _ in drafts.changes)
+            self.query_one(f"#layer-{index}", Tab).label = each.title + (f" *{count}" if count else "")  # type: ignore[assignment]
+        self.refresh_editor()
+        self.refresh_bindings()
+
+    def is_wanted(self, drafts: Drafts, place: Place, name: str) -> bool:
+        if self.only == 1:
+            return drafts.here(place, name) is not None or drafts.is_changed(place, name)
+        if self.only == 2:
+            return any(self.differs(drafts, name, target) for target in drafts.targets(place, name))
+        return self.only == 0 or drafts.is_changed(place, name)
+
+    def differs(self, drafts: Drafts, name: str, target: Any) -> bool:
+        last = drafts.last_value(name, target)
+        return last is not None and last != drafts.value(name, target)[0]
+
+    def cells(self, drafts: Drafts, place: Place, name: str) -> tuple[Cell, ...]:
+        muted, accent, warning = map(self.color, ("text-muted", "text-accent", "text-warning"))
+        changed = drafts.is_changed(place, name)
+        here = drafts.here(place, name)
+        shown = "" if here is None else shorten(toml_text(here), WIDTH)
+        if changed:
+            shown = f"* {shown or '(unset)'}"
+        targets = drafts.targets(place, name)
+        values = [drafts.value(name, target) for target in targets]
+        effective = shorten(toml_text(values[0][0]), WIDTH)
+        winner = values[0][1]
+        origin = winner.where if winner else "default"
+        if len(values) == 2 and values[0][0] != values[1][0]:
+            effective += f" / {shorten(toml_text(values[1][0]), WIDTH)}"
+            origin = "training / eval"
+        shadowed = drafts.shadowed_by(place, name)
+        origin_look = warning if shadowed else muted if winner is None else accent
+        lasts = [
+            shorten(toml_text(drafts.last_value(name, target)), WIDTH)
+            for target in targets
+            if self.differs(drafts, name, target)
+        ]
+        return (
+            name,
+            Text.assemble((shown, warning if changed else self.color("text-success"))),
+            effective,
+            Text.assemble((("↑ " if shadowed else "") + origin, origin_look)),
+            " / ".join(dict.fromkeys(lasts)),
+        )
+
+    def refresh_editor(self) -> None:
+        name = self.table.selected
+        self.query_one(Editor).show(self.drafts, self.place, name)
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # What happens
+
+    @on(Tabs.TabActivated, "#layers")
+    def turned(self) -> None:
+        self.wanted = self.wanted or self.table.selected
+        self.show()
+
+    @on(DataTable.RowHighlighted, "#keys")
+    def selected(self) -> None:
+        self.refresh_editor()
+        self.refresh_bindings()
+
+    @on(DataTable.RowSelected, "#keys")
+    def pressed(self) -> None:
+        self.action_edit()
+
+    def on_editor_changed(self) -> None:
+        self.show()
+
+    def on_editor_left(self) -> None:
+        self.table.focus()
+
+    def turn(self, action: str) -> None:
+        tabs = self.query_one("#layers", Tabs)
+        tabs.action_next_tab() if action == "action_next_tab" else tabs.action_previous_tab()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action not in ("edit", "save", "reset", "revert", "jump") or not self.ready or self.drafts is None:
+            return True
+        name = self.table.selected
+        if action == "save":
+            return bool(self.drafts.changes) or None
+        if name is None:
+            return None
+        works = {
+            "edit": True,
+            "reset": self.drafts.here(self.place, name) is not None,
+            "revert": self.drafts.is_changed(self.place, name),
+            "jump": self.drafts.shadowed_by(self.place, name) is not None,
+        }
+        return works[action] or None
+
+    def action_edit(self) -> None:
+        self.query_one(Editor).focus_field()
+
+    def action_reset(self) -> None:
+        if self.drafts and (name := self.table.selected):
+            self.drafts.unset(self.place, name)
+            self.show()
+
+    def action_revert(self) -> None:
+        if self.drafts and (name := self.table.selected):
+            self.drafts.revert(self.place, name)
+            self.show()
+
+    def action_jump(self) -> None:
+        name = self.table.selected
+        if self.drafts and name and (above := self.drafts.shadowed_by(self.place, name)):
+            self.wanted = name
+            self.query_one("#layers", Tabs).active = f"layer-{PLACES.index(above)}"
+
+    def action_only(self) -> None:
+        self.only = (self.only + 1) % len(ONLY)
+        self.show()
+
+    def action_save(self) -> None:
+        if self.drafts and self.drafts.changes:
+            self.board.perform(self.drafts.save, self.saved)
+
+    def saved(self, changes: list) -> None:
+        files = ", ".join(dict.fromkeys(change.file for change in changes))
+        self.notify(f"Saved {len(changes)} key{'s' if len(changes) != 1 else ''} in {files}.", markup=False)
+        self.load()
+
+    def action_filter(self) -> None:
+        field = self.query_one("#filter", Input)
+        field.remove_class("hidden")
+        field.focus()
+
+    @on(Input.Changed, "#filter")
+    def narrow(self) -> None:
+        self.show()
+
+    @on(Input.Submitted, "#filter")
+    def done_typing(self) -> None:
+        self.table.focus()
+
+    def action_back(self) -> None:
+        field = self.query_one("#filter", Input)
+        if self.query_one(Editor).has_focus_within:
+            self.table.focus()
+        elif field.value or field.has_focus:
+            field.value = ""
+            field.add_class("hidden")
+            self.table.focus()
+        else:
+            super().action_back()
+
+    def copied(self) -> str:
+        name = self.table.selected
+        if not self.drafts or not name:
+            return ""
+        target = self.drafts.targets(self.place, name)[0]
+        return f"{name} = {toml_text(self.drafts.value(name, target)[0])}"
+
+
+class Editor(VerticalScroll):
+    """One key in one layer: what it is, where its value comes from, a field to change it."""
+
+    can_focus = False
+
+    class Changed(Message):
+        """The drafts are different now."""
+
+    class Left(Message):
+        """The user is done with the field."""
+
+    def __init__(self, id: str, classes: str):
+        super().__init__(id=id, classes=classes)
+        self.drafts: Drafts | None = None
+        self.place = PLACES[0]
+        self.key: Key | None = None
+
+    def compose(self) -> ComposeResult:
+        yield Static("", id="about-key", markup=False)
+        yield Input(id="field", compact=True)
+        yield Select([], id="choice", compact=True, prompt="not set here")
+        yield Label("", classes="problem", markup=False)
+        yield Static("", id="chain")
+
+    def show(self, drafts: Drafts | None, place: Place, name: str | None) -> None:
+        """Show this key; while the user is typing in its field, the field stays as it is."""
+        self.drafts = drafts
+        key = keys_of(place).get(name) if name else None
+        moved = (place, key) != (self.place, self.key)
+        self.place, self.key = place, key
+        self.border_title = name or ""
+        for child in self.children:
+            child.display = key is not None
+        if drafts is None or key is None:
+            return
+        self.query_one("#about-key", Static).update(about(key, drafts))
+        field, choice = self.query_one("#field", Input), self.query_one("#choice", Select)
+        options = ("true", "false") if key.type is bool else key.choices
+        field.display, choice.display = not options, bool(options)
+        here = drafts.here(place, key.name)
+        text = "" if here is None else field_text(here)
+        if moved:
+            self.query_one(".problem", Label).update("")
+        with self.prevent(Input.Changed, Select.Changed):
+            if options:
+                if moved:
+                    choice.set_options([(option, option) for option in options])
+                choice.value = text if text in options else Select.NULL
+            elif moved or not field.has_focus:
+                field.value = text
+            field.placeholder = f"not set here; {field_text(drafts.value(key.name, self.targets[0])[0])} counts"
+        self.query_one("#chain", Static).update(self.chain(drafts, key))
+
+    @property
+    def targets(self) -> list:
+        return self.drafts.targets(self.place, self.key.name) if self.drafts and self.key else []
+
+    def chain(self, drafts: Drafts, key: Key) -> Text:
+        """Every layer that says something of the key, the highest first; what counts has an arrow."""
+        text = Text()
+        for target in self.targets:
+            value, winner = drafts.value(key.name, target)
+            text.append(
+                f"\n{'a cycle' if target == 'train' else 'an evaluation'} gets\n",
+                style=color_of(self.app, "text-muted"),
+            )
+            for place in CHAINS[target]:
+                said = drafts.here(place, key.name)
+                counts = place == winner
+                shown = "-" if said is None else toml_text(said)
+                look = "bold" if counts else color_of(self.app, "text-disabled")
+                text.append(f"{'→' if counts else ' '} {place.where:<27} {shown}\n", style=look)
+            look = "bold" if winner is None else color_of(self.app, "text-disabled")
+            text.append(f"{'→' if winner is None else ' '} {'default':<27} {toml_text(key.default)}\n", style=look)
+            last = drafts.last_value(key.name, target)
+            if last is not None and last != value:
+                text.append(
+                    f"  {drafts.last[target][0]} ran with {toml_text(last)}\n", style=color_of(self.app, "text-accent")
+                )
+        return text
+
+    def focus_field(self) -> None:
+        field = self.query_one("#field", Input)
+        (field if field.display else self.query_one("#choice", Select)).focus()
+
+    @on(Input.Changed, "#field")
+    def typed(self, event: Input.Changed) -> None:
+        self.take(event.value)
+
+    @on(Select.Changed, "#choice")
+    def chosen(self, event: Select.Changed) -> None:
+        if event.value is Select.NULL:
+            self.take(None)
+        else:
+            self.take(str(event.value))
+
+    def take(self, text: str | None) -> None:
+        """Make what was typed the draft; say what is wrong with it. An empty field takes the key out."""
+        drafts, key = self.drafts, self.key
+        if drafts is None or key is None:
+            return
+        problem = ""
+        empty_is_value = key.type in (str, tuple)
+        try:
+            if text is None or (not text.strip() and not empty_is_value):
+                drafts.unset(self.place, key.name)
+            else:
+                drafts.change(self.place, key.name, text)
+        except RlvrError as error:
+            drafts.revert(self.place, key.name)
+            problem = str(error)
+        self.query_one(".problem", Label).update(problem)
+        self.post_message(self.Changed())
+
+    @on(Input.Submitted, "#field")
+    def done(self) -> None:
+        self.post_message(self.Left())
+
+
+def about(key: Key, drafts: Drafts) -> str:
+    """Type, range, help; and why it cannot be changed, where it cannot."""
+    lines = [
+        f"{key.help[0].upper()}{key.help[1:]}.",
+        f"{key.type_name}" + (f", {key.range_text}" if key.range_text else ""),
+    ]
+    if key.type is tuple:
+        lines.append("separate them with commas")
+    if key.name in drafts.frozen:
+        lines.append(f"fixed at {toml_text(drafts.frozen[key.name])}: the adapters of this model were made with it")
+    return "\n".join(lines)

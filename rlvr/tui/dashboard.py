@@ -1,0 +1,245 @@
+"""The first screen: all runs of the model, live ones first, and of the selected one progress, graphs and log."""
+
+from collections.abc import Iterable, Sequence
+
+from rich.text import Text
+from textual import on, work
+from textual.containers import Horizontal, Vertical
+from textual.widget import Widget
+from textual.widgets import DataTable, Input
+
+from rlvr import cycles, supervisor
+from rlvr.errors import RlvrError
+from rlvr.listing import Row, run_of
+from rlvr.status import LIVING
+from rlvr.tui.dialogs import Ask, Confirm
+from rlvr.tui.follow import RunView
+from rlvr.tui.page import Page
+from rlvr.tui.table import Cell, KeyedTable
+from rlvr.tui.verbs import page_bindings
+from rlvr.tui.words import progress_text, reward_text, share_text, time_text, when_text
+
+NEEDS_RUN = ("open", "kill", "resume", "remove", "label", "note", "mark")
+RUN_VERBS = ("open", "new", "kill", "resume", "mark", "compare_marked", "filter", "remove", "label", "note")
+
+
+class RunsPage(Page):
+    """Cycles, evaluations and auto runs of the chosen model."""
+
+    key = "runs"
+    BINDINGS = page_bindings(*RUN_VERBS)
+
+    def body(self) -> Iterable[Widget]:
+        with Horizontal(id="split"):
+            with Vertical(id="list", classes="pane"):
+                yield Input(placeholder="show only rows with ...", id="filter", classes="hidden")
+                yield KeyedTable("Run", "State", "Progress", "Solved", "Time", "Reward", "When", "Label", id="runs")
+            yield RunView(id="detail", classes="pane")
+
+    def on_mount(self) -> None:
+        self.table.focus()
+
+    @property
+    def table(self) -> KeyedTable:
+        return self.query_one("#runs", KeyedTable)
+
+    @property
+    def chosen(self) -> Row | None:
+        """The row under the cursor."""
+        return next((row for row in self.board.rows if row.run == self.table.selected), None)
+
+    def focus_main(self) -> None:
+        self.table.focus()
+
+    def load(self) -> None:
+        self.query_one("#list").border_title = f"Runs of {self.board.model}"
+        self.query_one(RunView).follow(None)
+
+    def show_rows(self, rows: Sequence[Row]) -> None:
+        words = self.query_one("#filter", Input).value.casefold().split()
+        shown = [
+            row
+            for row in rows
+            if all(word in f"{row.run} {row.state} {row.kind} {row.label}".casefold() for word in words)
+        ]
+        self.table.show({row.run: self.cells(row) for row in shown})
+        count = f"{len(shown)} of {len(rows)}" if words else f"{len(rows)}"
+        self.query_one("#list").border_subtitle = f"{count} runs" if rows else "no run yet: n starts the first cycle"
+        self.query_one(RunView).take_row(self.chosen)
+        self.refresh_bindings()
+
+    def cells(self, row: Row) -> tuple[Cell, ...]:
+        mark = "◆ " if row.run in self.board.marked else ""
+        return (
+            f"{mark}{row.run}",
+            self.state_text(row.state),
+            progress_text(row),
+            Text(share_text(row.solved), justify="right"),
+            time_text(row),
+            Text(reward_text(row.reward), justify="right"),
+            when_text(row.created),
+            row.label or (row.message if row.state in ("failed", "lost") else ""),
+        )
+
+    @on(DataTable.RowHighlighted, "#runs")
+    def selected(self) -> None:
+        row = self.chosen
+        self.query_one(RunView).follow(run_of(row) if row else None)
+        self.query_one(RunView).take_row(row)
+        self.refresh_bindings()
+
+    @on(DataTable.RowSelected, "#runs")
+    def pressed(self) -> None:
+        self.action_open()
+
+    # -----------------------------------------------------------------------------------------------------------------
+    # Which verbs work on the selected run
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return can(action, self.chosen) if action in NEEDS_RUN and self.ready else True
+
+    def action_open(self) -> None:
+        if row := self.chosen:
+            self.board.open_run(row)
+
+    @work
+    async def action_new(self) -> None:
+        from rlvr.tui.launch import NewCycle
+
+        run = await self.app.push_screen_wait(NewCycle(self.board.model))
+        if run:
+            self.notify(f"Cycle {run.name} of {run.model} was started.", markup=False)
+            self.board.look_now()
+
+    def action_kill(self) -> None:
+        if row := self.chosen:
+            self.board.ask_to_kill(row)
+
+    def action_resume(self) -> None:
+        if row := self.chosen:
+            self.board.resume_run(row)
+
+    @work
+    async def action_remove(self) -> None:
+        from rlvr.cli.keep import dependents
+
+        row = self.chosen
+        if row is None:
+            return
+        chosen = run_of(row)
+        runs = [*dependents(chosen), chosen]
+        text = "It is moved to training/.trash/; nothing is deleted."
+        if len(runs) > 1:
+            names = ", ".join(run.name for run in runs[:-1])
+            text = f"{names} depend{'s' if len(runs) == 2 else ''} on it and would go too.\n\n{text}"
+        words = "Move to the trash" if len(runs) == 1 else f"Move all {len(runs)} to the trash"
+        if await self.app.push_screen_wait(Confirm(f"Remove {row.run}", text, [("remove", words, "error")])):
+            self.board.perform(lambda: remove_all(runs), self.board.say_of(row.run))
+
+    @work
+    async def action_label(self) -> None:
+        from rlvr.cli.keep import MAX_LABEL
+
+        row = self.chosen
+        if row is None:
+            return
+
+        def check(text: str) -> None:
+            if len(text) > MAX_LABEL:
+                raise RlvrError(
+                    f"a label has at most {MAX_LABEL} characters, this one {len(text)}: write a note instead"
+                )
+
+        text = await self.app.push_screen_wait(
+            Ask(f"Label of {row.run}", "A few words; empty removes it.", row.label, check)
+        )
+        if text is not None:
+            run = run_of(row)
+            self.board.perform(lambda: write_label(run, text))
+
+    @work
+    async def action_note(self) -> None:
+        row = self.chosen
+        if row is None:
+            return
+        text = await self.app.push_screen_wait(Ask(f"Note about {row.run}", "It is added to notes.md of the run."))
+        if text:
+            run = run_of(row)
+            self.board.perform(lambda: write_note(run, text), self.board.say_of(row.run))
+
+    def action_mark(self) -> None:
+        row = self.chosen
+        if row is None:
+            return
+        marked = self.board.marked
+        marked.remove(row.run) if row.run in marked else marked.append(row.run)
+        self.show_rows(self.board.rows)
+        self.table.action_cursor_down()
+
+    def action_compare(self) -> None:
+        self.board.action_page("compare")
+
+    def action_filter(self) -> None:
+        field = self.query_one("#filter", Input)
+        field.remove_class("hidden")
+        field.focus()
+
+    @on(Input.Changed, "#filter")
+    def narrow(self) -> None:
+        self.show_rows(self.board.rows)
+
+    @on(Input.Submitted, "#filter")
+    def done_typing(self) -> None:
+        self.table.focus()
+
+    def action_back(self) -> None:
+        field = self.query_one("#filter", Input)
+        field.value = ""
+        field.add_class("hidden")
+        self.table.focus()
+
+    def copied(self) -> str:
+        row = self.chosen
+        return row.folder if row else ""
+
+
+def can(action: str, row: Row | None) -> bool | None:
+    """Does this verb work on a run as it stands? None greys it out, as Textual wants it."""
+    if row is None:
+        return None
+    works = {
+        "kill": row.state in LIVING,
+        "resume": row.state not in (*LIVING, "done"),
+        "remove": row.state not in LIVING,
+    }
+    return works.get(action, True) or None
+
+
+def remove_all(runs: Sequence[cycles.Run]) -> str:
+    """Move runs to the trash in this order.
+
+    Raises:
+        RlvrError: when one of them is living.
+    """
+    for run in runs:
+        state = supervisor.status_of(run).state
+        if state in LIVING:
+            raise RlvrError(f"{run} is {state}: kill it first")
+    for run in runs:
+        cycles.move_to_trash(run)
+    return f"moved to {cycles.TRASH_DIR}/" + (f" with {len(runs) - 1} that depended on it" if len(runs) > 1 else "")
+
+
+def write_label(run: cycles.Run, text: str) -> None:
+    if text:
+        run.files.label.write_text(" ".join(text.split()) + "\n", encoding="utf-8")
+    else:
+        run.files.label.unlink(missing_ok=True)
+
+
+def write_note(run: cycles.Run, text: str) -> str:
+    import time
+
+    with run.files.notes.open("a", encoding="utf-8") as notes:
+        notes.write(f"{time.strftime('%Y-%m-%d %H:%M')}  {text}\n")
+    return f"noted in {run.files.notes}"

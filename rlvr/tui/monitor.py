@@ -1,0 +1,162 @@
+"""One run closely: graphs, completions, log, config with the origin of every value, the doctor's verdict, notes."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from rich.text import Text
+from textual import on
+from textual.containers import VerticalScroll
+from textual.widget import Widget
+from textual.widgets import Static, TabbedContent, TabPane
+
+from rlvr.config import EvalConfig, TrainConfig, read_layers, read_toml, resolve
+from rlvr.cycles import Run
+from rlvr.diagnosis import Finding, conclusion, diagnose
+from rlvr.errors import RlvrError
+from rlvr.layer_files import toml_text
+from rlvr.listing import Row
+from rlvr.records import Completion, Step, Tail
+from rlvr.tui.follow import LogView, Progress, RunCharts
+from rlvr.tui.page import Page
+from rlvr.tui.table import KeyedTable
+from rlvr.tui.verbs import page_bindings
+from rlvr.tui.words import shorten
+
+DOCTOR_BYTES = 4 * 2**20
+"""So much of the end of the trace is enough for the steps that the doctor looks at."""
+
+
+class MonitorPage(Page):
+    """A run of any kind; which panes there are depends on it."""
+
+    key = "runs"
+    BINDINGS = page_bindings("kill", "resume")
+
+    def __init__(self, run: Run):
+        super().__init__()
+        self.run = run
+        self.row: Row | None = None
+        self.steps_judged = -1
+
+    def body(self) -> Iterable[Widget]:
+        yield Progress(id="progress")
+        with TabbedContent(id="panes"):
+            if self.run.kind == "train":
+                with TabPane("Graphs", id="pane-graphs"):
+                    yield RunCharts(id="graphs")
+            with TabPane("Log", id="pane-log"):
+                yield LogView(id="log")
+            with TabPane("Config", id="pane-config"):
+                yield KeyedTable("Key", "Value", "From", "Default", id="snapshot")
+            if self.run.kind == "train":
+                with TabPane("Doctor", id="pane-doctor"), VerticalScroll():
+                    yield Static("", id="verdict")
+            with TabPane("Notes", id="pane-notes"), VerticalScroll():
+                yield Static("", id="notes", markup=False)
+
+    def on_mount(self) -> None:
+        self.query_one(LogView).follow(self.run.files.log)
+        if self.run.kind == "train":
+            self.query_one(RunCharts).follow([self.run])
+            self.query_one(RunCharts).focus()
+        else:
+            self.query_one(LogView).focus()
+
+    def load(self) -> None:
+        self.read(lambda: read_snapshot(self.run), self.show_snapshot)
+        self.read(lambda: read_notes(self.run), self.query_one("#notes", Static).update)
+
+    def show_rows(self, rows: Sequence[Row]) -> None:
+        self.row = next((row for row in rows if row.run == self.run.name), None)
+        self.query_one(Progress).take_row(self.row)
+        if self.run.kind == "train" and self.row and self.row.step != self.steps_judged:
+            self.steps_judged = self.row.step
+            self.read(lambda: examine(self.run), self.show_verdict)
+        self.refresh_bindings()
+
+    def show_snapshot(self, rows: dict[str, tuple[str, str, str]]) -> None:
+        muted, accent = self.color("text-muted"), self.color("text-accent")
+        self.query_one("#snapshot", KeyedTable).show(
+            {
+                name: (
+                    name,
+                    shorten(value),
+                    Text.assemble((origin, muted if origin == "default" else accent)),
+                    Text.assemble(("" if default == value else shorten(default), muted)),
+                )
+                for name, (value, origin, default) in rows.items()
+            }
+        )
+
+    def show_verdict(self, verdict: "Verdict") -> None:
+        text = Text.assemble((verdict.conclusion, "bold"), "\n")
+        for finding in verdict.findings:
+            look = self.color("text-error" if finding.severity == "dead" else "text-warning")
+            text.append(f"\n{finding.severity}: {finding.name}\n", style=look)
+            text.append(f"  {finding.what}\n")
+            text.append(f"  → {finding.change}\n", style=self.color("text-success"))
+            if finding.settings:
+                text.append(
+                    f"    rlvrctl.py config set {' '.join(finding.settings)}\n", style=self.color("text-muted")
+                )
+        self.query_one("#verdict", Static).update(text)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        from rlvr.tui.dashboard import can
+
+        return True if action not in ("kill", "resume") else can(action, self.row)
+
+    def action_kill(self) -> None:
+        if self.row:
+            self.board.ask_to_kill(self.row)
+
+    def action_resume(self) -> None:
+        if self.row:
+            self.board.resume_run(self.row)
+
+    def copied(self) -> str:
+        return str(self.run.folder)
+
+    @on(TabbedContent.TabActivated)
+    def turned(self, event: TabbedContent.TabActivated) -> None:
+        if event.pane.id == "pane-notes":
+            self.read(lambda: read_notes(self.run), self.query_one("#notes", Static).update)
+
+
+class Verdict(NamedTuple):
+    conclusion: str
+    findings: list[Finding]
+
+
+def examine(run: Run) -> Verdict:
+    """What the doctor says of a cycle as it is now."""
+    try:
+        config, _ = resolve(TrainConfig, read_layers(run.files.config, TrainConfig))
+    except RlvrError as error:
+        return Verdict(f"nothing can be said: {error}", [])
+    steps = Tail(run.files.metrics, Step, last_bytes=DOCTOR_BYTES).read()
+    lines = Tail(run.files.trace, Completion, last_bytes=DOCTOR_BYTES).read()
+    findings = diagnose(steps, lines, config)
+    return Verdict(conclusion(steps, findings), findings)
+
+
+def read_snapshot(run: Run) -> dict[str, tuple[str, str, str]]:
+    """What a run ran with: key -> value, origin, default; then how it came about, under names with a dot."""
+    if not run.files.config.is_file():
+        return {}
+    config_class = EvalConfig if run.kind == "eval" else TrainConfig
+    config, origins = resolve(config_class, read_layers(run.files.config, config_class))
+    defaults = vars(config_class())
+    found = {
+        name: (toml_text(value), origins[name], toml_text(defaults[name])) for name, value in vars(config).items()
+    }
+    provenance = read_toml(run.files.config).get("provenance", {})
+    found |= {f"provenance.{name}": (str(value), "", str(value)) for name, value in provenance.items()}
+    return found
+
+
+def read_notes(run: Run) -> str:
+    try:
+        return run.files.notes.read_text(encoding="utf-8")
+    except OSError:
+        return "No notes yet: N in the list of runs writes one."

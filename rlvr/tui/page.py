@@ -1,0 +1,166 @@
+"""What every screen of the dashboard has: the line of the other screens, the footer, work off the UI thread."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from rich.style import Style
+from rich.text import Text
+from textual import work
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Footer, Input, Static, TabbedContent, Tabs
+
+from rlvr.errors import RlvrError
+from rlvr.listing import Row
+from rlvr.tui.verbs import SCREENS
+from rlvr.tui.words import color_of
+
+if TYPE_CHECKING:
+    from rlvr.tui.app import Dashboard
+
+Result = TypeVar("Result")
+
+LOOKS = {
+    "running": ("●", "text-success"),
+    "pending": ("○", "text-warning"),
+    "done": ("✓", "text-primary"),
+    "failed": ("✗", "text-error"),
+    "killed": ("■", "text-warning"),
+    "lost": ("?", "text-error"),
+}
+"""State -> its sign and the theme's colour of it; the word stands beside them."""
+
+
+class TitleLine(Horizontal):
+    """The screens with their number keys, clickable; on a wide terminal also the model and what runs."""
+
+    def __init__(self, current: str):
+        super().__init__()
+        self.current = current
+
+    def compose(self) -> ComposeResult:
+        words = []
+        for number, (name, label) in enumerate(SCREENS.items(), 1):
+            look = "$block-cursor-foreground on $block-cursor-background" if name == self.current else "$text"
+            words.append(f"[@click=app.page('{name}')][{look}] [b]{number}[/b] {label} [/][/]")
+        yield Static("".join(words), id="screens")
+        yield Static("", id="about")
+
+    def say(self, model: str, rows: Sequence[Row]) -> None:
+        running = sum(row.state == "running" for row in rows)
+        waiting = sum(row.state == "pending" for row in rows)
+        text = Text(model or "no model", style="bold", no_wrap=True, overflow="ellipsis")
+        text.append(f"  {running} running" if running else "  nothing runs", style="not bold")
+        if waiting:
+            text.append(f", {waiting} waiting", style="not bold")
+        self.query_one("#about", Static).update(text)
+
+
+class Page(Screen[None]):
+    """A screen: `key` is its name in the title line, `body` its widgets, `load` what it shows of the chosen model."""
+
+    key = "runs"
+    model_shown: str | None = None
+    """The model that `load` was called for."""
+
+    @property
+    def board(self) -> "Dashboard":
+        return cast("Dashboard", self.app)
+
+    def compose(self) -> ComposeResult:
+        yield TitleLine(self.key)
+        yield from self.body()
+        yield Footer()
+
+    def body(self) -> Iterable[Widget]:
+        raise NotImplementedError
+
+    def load(self) -> None:
+        """Show the chosen model; called when the screen comes up with another one than before, and for a refresh."""
+
+    def show_rows(self, rows: Sequence[Row]) -> None:
+        """The runs of the model as they are now; called about twice a second while the screen is up."""
+
+    def on_screen_resume(self) -> None:
+        if self.model_shown != self.board.model:
+            self.model_shown = self.board.model
+            self.load()
+        self.take_rows(self.board.rows)
+
+    ready = False
+    """Whether all widgets are there."""
+
+    def on_mount(self) -> None:
+        self.ready = True
+        self.take_rows(self.board.rows)
+
+    def take_rows(self, rows: Sequence[Row]) -> None:
+        if self.ready:
+            self.query_one(TitleLine).say(self.board.model, rows)
+            self.show_rows(rows)
+
+    @work(group="read")
+    async def read(self, job: Callable[[], Result], then: Callable[[Result], object]) -> None:
+        """Do `job` in a thread and hand its result to `then`; what a user can put right is shown as an error."""
+        try:
+            result = await asyncio.to_thread(job)
+        except (RlvrError, OSError) as error:
+            self.board.complain(error)
+            return
+        then(result)
+
+    def color(self, name: str) -> Style:
+        """A colour of the theme, for text in tables."""
+        return color_of(self.app, name)
+
+    def state_text(self, state: str) -> Text:
+        sign, color = LOOKS.get(state, ("?", "text-error"))
+        return Text.assemble((f"{sign} {state}", self.color(color)), no_wrap=True)
+
+    # Actions of every screen.
+
+    def action_back(self) -> None:
+        """Out of a field, back to the screen before, or to the runs."""
+        if isinstance(self.focused, Input):
+            self.set_focus(None)
+            self.focus_main()
+        elif len(self.app.screen_stack) > 1:
+            self.dismiss()
+        else:
+            self.board.action_page("runs")
+
+    def focus_main(self) -> None:
+        """Give the focus to what matters most here."""
+        self.focus_next()
+
+    def action_refresh(self) -> None:
+        self.load()
+
+    def action_help(self) -> None:
+        if self.query("HelpPanel"):
+            self.app.action_hide_help_panel()
+        else:
+            self.app.action_show_help_panel()
+
+    def action_next_tab(self) -> None:
+        self.turn("action_next_tab")
+
+    def action_previous_tab(self) -> None:
+        self.turn("action_previous_tab")
+
+    def turn(self, action: str) -> None:
+        for panes in self.query(TabbedContent):
+            tabs = panes.query_one(Tabs)
+            tabs.action_next_tab() if action == "action_next_tab" else tabs.action_previous_tab()
+
+    def copied(self) -> str:
+        """What `y` copies."""
+        return ""
+
+    def action_copy(self) -> None:
+        if text := self.get_selected_text() or self.copied():
+            self.app.copy_to_clipboard(text)
+            self.notify(f"Copied {text if len(text) < 60 else f'{len(text):,} characters'}", markup=False, timeout=2)

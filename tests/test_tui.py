@@ -1,0 +1,309 @@
+"""The dashboard: real key presses against a training tree on disk; what it does is read back from the files."""
+
+import shutil
+import subprocess
+import time
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.text import Text
+from textual.app import App
+from textual.pilot import Pilot
+from textual.widgets import Input
+from training_tree import make_training_tree
+
+from rlvr import cycles, layers, records, supervisor
+from rlvr.records import Status
+from rlvr.tui.app import Dashboard
+from rlvr.tui.configure import ConfigPage
+from rlvr.tui.dashboard import RunsPage
+
+ROOT = Path(__file__).parent.parent
+SIZES = [(80, 24), (120, 35), (200, 60)]
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder with training/ in it as the cwd; demo/003 runs as a process of its own, which may be killed."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.chdir(tmp_path)
+    process = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    make_training_tree(tmp_path, num_steps=24, pid=process.pid)
+    cycles.remember_model("demo")
+    yield tmp_path
+    process.kill()
+    process.wait()
+
+
+async def until(pilot: Pilot, wanted: Callable[[], Any], timeout_s: float = 15.0) -> None:
+    """Let the application go on until something is so."""
+    end = time.monotonic() + timeout_s
+    while not wanted():
+        assert time.monotonic() < end, "it never came about"
+        await pilot.pause(0.05)
+
+
+async def opened(pilot: Pilot) -> RunsPage:
+    """The list of runs, filled."""
+    await until(pilot, lambda: isinstance(pilot.app.screen, RunsPage) and len(pilot.app.screen.table.cells) > 0)
+    page = pilot.app.screen
+    assert isinstance(page, RunsPage)
+    return page
+
+
+async def write(pilot: Pilot, text: str) -> None:
+    for character in text:
+        await pilot.press("space" if character == " " else character)
+
+
+def words(app: App) -> str:
+    """What stands on the screen."""
+    strips = app.screen._compositor.render_strips()
+    return "\n".join(strip.text for strip in strips)
+
+
+def plain(cell: Text | str) -> str:
+    return cell.plain if isinstance(cell, Text) else cell
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Runs
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_runs_live_ones_first(tree: Path, size: tuple[int, int]):
+    async with Dashboard().run_test(size=size) as pilot:
+        page = await opened(pilot)
+        assert next(iter(page.table.cells)) == "003"
+        assert set(page.table.cells) == {
+            "001",
+            "002",
+            "003",
+            "004",
+            "002/evals/base+001",
+            "003/evals/base",
+            "auto/001",
+        }
+        assert [plain(cell) for cell in page.table.cells["003"]][:3] == ["003", "● running", " 66% 16/24"]
+        await until(pilot, lambda: "reward" in words(pilot.app) and "16/24" in words(pilot.app))
+        for line in words(pilot.app).splitlines():
+            assert len(line) <= size[0]
+
+
+async def test_the_cursor_stays_on_its_run_when_others_come_and_go(tree: Path):
+    async with Dashboard().run_test(size=(120, 35)) as pilot:
+        page = await opened(pilot)
+        page.table.select("002")
+        shutil.copytree(tree / "training/demo/002", tree / "training/demo/005", symlinks=True)
+        await until(pilot, lambda: "005" in page.table.cells)
+        assert page.table.selected == "002"
+        shutil.rmtree(tree / "training/demo/005")
+        await until(pilot, lambda: "005" not in page.table.cells)
+        assert page.table.selected == "002"
+
+
+async def test_a_run_that_ends_moves_and_says_so(tree: Path):
+    async with Dashboard().run_test(size=(120, 35)) as pilot:
+        page = await opened(pilot)
+        file = tree / "training/demo/003/status.json"
+        status = records.read(file, Status)
+        status.state, status.finished, status.step = "failed", time.time(), 17
+        status.message = "RuntimeError: out of memory"
+        records.write(file, status)
+        await until(pilot, lambda: "failed" in plain(page.table.cells["003"][1]))
+        assert "17/24" in plain(page.table.cells["003"][2])
+        await until(pilot, lambda: "out of memory" in words(pilot.app))
+
+
+async def test_kill_asks_first_and_cancel_is_the_default(tree: Path):
+    async with Dashboard().run_test(size=(120, 35)) as pilot:
+        page = await opened(pilot)
+        page.table.select("003")
+        await pilot.press("K")
+        await until(pilot, lambda: pilot.app.screen.is_modal)
+        assert pilot.app.focused is not None and pilot.app.focused.id == "cancel"
+        await pilot.press("enter")
+        await until(pilot, lambda: pilot.app.screen is page)
+        assert supervisor.status_of(cycles.find_run("demo/003")).state == "running"
+        await pilot.press("K")
+        await until(pilot, lambda: pilot.app.screen.is_modal)
+        await pilot.click("#choice-force")
+        await until(pilot, lambda: supervisor.status_of(cycles.find_run("demo/003")).state == "killed")
+        await until(pilot, lambda: "killed" in plain(page.table.cells["003"][1]))
+
+
+async def test_verbs_that_do_not_fit_the_run_are_off(tree: Path):
+    async with Dashboard().run_test(size=(120, 35)) as pilot:
+        page = await opened(pilot)
+        page.table.select("001")
+        await pilot.pause()
+        assert page.check_action("kill", ()) is None and page.check_action("resume", ()) is None
+        assert page.check_action("remove", ()) is True
+        page.table.select("003")
+        await pilot.pause()
+        assert page.check_action("kill", ()) is True and page.check_action("remove", ()) is None
+
+
+async def test_remove_names_what_depends_on_it_and_moves_all(tree: Path):
+    async with Dashboard().run_test(size=(120, 35)) as pilot:
+        page = await opened(pilot)
+        page.table.select("002/evals/base+001")
+        await pilot.press("d")
+        await until(pilot, lambda: pilot.app.screen.is_modal)
+        await pilot.click("#choice-remove")
+        await until(pilot, lambda: not (tree / "training/demo/002/evals/base+001").exists())
+        assert any((tree / "training/.trash").iterdir())
+        await until(pilot, lambda: "002/evals/base+001" not in page.table.cells)
+
+
+async def test_label_is_written_and_shown(tree: Path):
+    async with Dashboard().run_test(size=(200, 60)) as pilot:
+        page = await opened(pilot)
+        page.table.select("002")
+        await pilot.press("L")
+        await until(pilot, lambda: pilot.app.screen.is_modal)
+        await write(pilot, "half the rate")
+        await pilot.press("enter")
+        await until(pilot, lambda: plain(page.table.cells["002"][-1]) == "half the rate")
+        assert (tree / "training/demo/002/label.txt").read_text() == "half the rate\n"
+
+
+async def test_filter_and_escape(tree: Path):
+    async with Dashboard().run_test(size=(120, 35)) as pilot:
+        page = await opened(pilot)
+        await pilot.press("slash")
+        await write(pilot, "evals")
+        await until(pilot, lambda: set(page.table.cells) == {"002/evals/base+001", "003/evals/base"})
+        await pilot.press("escape")
+        await until(pilot, lambda: len(page.table.cells) == 7)
+
+
+async def test_palette_opens_a_run(tree: Path):
+    async with Dashboard().run_test(size=(120, 35)) as pilot:
+        await opened(pilot)
+        await pilot.press("ctrl+p")
+        await write(pilot, "open run 002")
+        await pilot.pause(0.5)
+        await pilot.press("enter")
+        await until(pilot, lambda: type(pilot.app.screen).__name__ == "MonitorPage")
+        await until(pilot, lambda: "cycle, done" in words(pilot.app))
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(pilot.app.screen, RunsPage))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Config
+
+
+async def config_page(pilot: Pilot) -> ConfigPage:
+    await opened(pilot)
+    await pilot.press("3")
+    await until(pilot, lambda: isinstance(pilot.app.screen, ConfigPage) and pilot.app.screen.drafts is not None)
+    page = pilot.app.screen
+    assert isinstance(page, ConfigPage)
+    return page
+
+
+async def test_a_form_edit_ends_up_in_training_toml_with_comments_kept(tree: Path):
+    file = tree / "training/demo/training.toml"
+    file.write_text("# mine\nmax_steps = 80  # enough\n\n[ephemeral]\nlearning_rate = 0.001\n")
+    async with Dashboard().run_test(size=(120, 35)) as pilot:
+        page = await config_page(pilot)
+        await pilot.press("full_stop")
+        await until(pilot, lambda: page.place.title == "training" and "80" in plain(page.table.cells["max_steps"][1]))
+        page.table.select("max_steps")
+        await pilot.press("enter")
+        await until(pilot, lambda: pilot.app.focused is page.query_one("#field"))
+        page.query_one("#field", Input).value = ""
+        await write(pilot, "4x")
+        await until(pilot, lambda: "must be an integer" in str(page.query_one(".problem").render()))
+        await pilot.press("backspace", "0")
+        await pilot.press("enter")
+        await until(pilot, lambda: plain(page.table.cells["max_steps"][1]) == "* 40")
+        assert tomllib.loads(file.read_text())["max_steps"] == 80  # nothing is written before it is saved
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: "40" in file.read_text())
+    assert file.read_text() == "# mine\nmax_steps = 40  # enough\n\n[ephemeral]\nlearning_rate = 0.001\n"
+
+
+async def test_shadowing_value_is_jumped_to_and_unset(tree: Path):
+    folder = tree / "training/demo"
+    layers.set_keys(folder, "permanent", {"learning_rate": "2e-3"}, "train")
+    async with Dashboard().run_test(size=(120, 35)) as pilot:
+        page = await config_page(pilot)
+        await pilot.press("full_stop")
+        await until(pilot, lambda: page.place.title == "training")
+        page.table.select("learning_rate")
+        await until(pilot, lambda: page.table.selected == "learning_rate")
+        row = [plain(cell) for cell in page.table.cells["learning_rate"]]
+        assert row[1:4] == ["0.002", "0.001", "↑ training.toml [ephemeral]"]
+        await pilot.press("s")
+        await until(pilot, lambda: page.place.title == "next cycle" and page.table.selected == "learning_rate")
+        await pilot.press("u")
+        await until(pilot, lambda: plain(page.table.cells["learning_rate"][1]) == "* (unset)")
+        await pilot.press("ctrl+s")
+        await until(pilot, lambda: "0.001" not in (folder / "training.toml").read_text())
+        config, origins = layers.resolve_for(folder, layers.TrainConfig)
+        assert (config.learning_rate, origins["learning_rate"]) == (0.002, "training.toml")
+
+
+async def test_leaving_with_unsaved_changes_asks(tree: Path):
+    async with Dashboard().run_test(size=(120, 35)) as pilot:
+        page = await config_page(pilot)
+        page.table.select("seed")
+        await pilot.press("enter", "7", "enter")
+        await until(pilot, lambda: plain(page.table.cells["seed"][1]) == "* 7")
+        await pilot.press("1")
+        await opened(pilot)
+        await pilot.press("q")
+        await until(pilot, lambda: pilot.app.screen.is_modal)
+        assert "1 changed key is not saved" in words(pilot.app)
+        await pilot.press("escape")
+        await opened(pilot)
+        await pilot.press("3")
+        await until(pilot, lambda: pilot.app.screen is page)
+        assert plain(page.table.cells["seed"][1]) == "* 7"
+        await pilot.press("z")
+        await until(pilot, lambda: plain(page.table.cells["seed"][1]) == "")
+
+
+async def test_a_frozen_key_cannot_be_changed(tree: Path):
+    async with Dashboard().run_test(size=(120, 35)) as pilot:
+        page = await config_page(pilot)
+        page.table.select("lora_rank")
+        await pilot.press("enter")
+        page.query_one("#field", Input).value = "8"
+        await until(pilot, lambda: "fixed at 16" in str(page.query_one(".problem").render()))
+        assert not page.drafts.changes  # type: ignore[union-attr]
+
+
+async def test_a_broken_file_is_an_error_that_names_it(tree: Path):
+    (tree / "training/demo/training.toml").write_text("max_step = 3\n")
+    async with Dashboard().run_test(size=(120, 35)) as pilot:
+        await opened(pilot)
+        await pilot.press("3")
+        await until(pilot, lambda: "unknown key 'max_step'" in " ".join(words(pilot.app).split()))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Models
+
+
+async def test_the_first_model_is_made_in_the_dashboard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.chdir(tmp_path)
+    async with Dashboard().run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: "There is no model yet" in words(pilot.app))
+        await pilot.press("n")
+        await until(pilot, lambda: pilot.app.screen.is_modal)
+        await write(pilot, "003")
+        await until(pilot, lambda: "not only digits" in " ".join(words(pilot.app).split()))
+        pilot.app.screen.query_one("#name", Input).value = "mine"
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, RunsPage))
+        document = tomllib.loads((tmp_path / "training/mine/model.toml").read_text())
+        assert document["base_model"] == "tiny" and document["environment"] == "oeis"
+        assert pilot.app.model == "mine"  # type: ignore[attr-defined]
