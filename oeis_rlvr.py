@@ -417,7 +417,7 @@ FULL_REWARD = 1.0
 ATTACK_REWARD = 0.1
 """What a function gets that works and is wrong; an attack may not be worth more than that."""
 
-HOSTILE_TASKS = ("A000165", "A001923", "A002295", "A008454")
+HOSTILE_TASKS = ("A001923", "A008454")
 """Tasks of the sample on which all hostile programs are tried: no hidden term is so small as to be hit by chance."""
 
 
