@@ -66,6 +66,12 @@ def read_row(run: Run, now: float | None = None) -> Row:
     status = read_status(run.files.status)
     if status is None:
         status = Status(state="failed", kind=run.kind, created=0.0, updated=0.0, message="it has no status.json")
+    if status.state == "lost" and run.kind == "train":
+        # Its program may have come further than its supervisor has seen.
+        for step in newest_steps(run)[-1:]:
+            status.step, status.max_steps = step.step, step.max_steps
+            status.reward, status.solved = step.reward, solved_share(step)
+    is_waiting = status.state == "pending" and status.waiting_for != ""
     return Row(
         model=run.model,
         run=run.name,
@@ -84,7 +90,7 @@ def read_row(run: Run, now: float | None = None) -> Row:
         waiting_for=status.waiting_for,
         exit_code=status.exit_code,
         label=read_label(run),
-        message=status.message,
+        message=status.message or (f"waiting for {status.waiting_for}" if is_waiting else ""),
         pid=status.pid if status.state in LIVING else None,
         folder=str(run.folder),
     )
@@ -112,7 +118,7 @@ def remaining(run: Run, status: Status, now: float) -> float | None:
     newest, pace_s = status.updated, None
     if run.kind == "train":
         # The median, so that neither a checkpoint nor the break before a resume is taken for the pace.
-        steps = Tail(run.files.metrics, Step, last_bytes=PACE_BYTES).read()
+        steps = newest_steps(run)
         gaps = sorted(after.time - before.time for before, after in pairwise(steps))
         if steps:
             newest, pace_s = steps[-1].time, gaps[len(gaps) // 2] if gaps else steps[-1].step_s
@@ -129,6 +135,14 @@ def is_forgotten(row: Row) -> bool:
     """Does a pending run wait without a process? Then `supervisor.start_waiting` has to give it a new one."""
     status = read_status(run_of(row).files.status) if row.state == "pending" else None
     return status is not None and not is_alive(status)
+
+
+def newest_steps(run: Run) -> list[Step]:
+    return Tail(run.files.metrics, Step, last_bytes=PACE_BYTES).read()
+
+
+def solved_share(step: Step) -> float:
+    return step.outcomes.get("solved", 0) / max(sum(step.outcomes.values()), 1)
 
 
 def newest_first(rows: Iterable[Row]) -> list[Row]:
@@ -190,12 +204,11 @@ def parse_duration(text: str) -> float:
 
 def step_text(step: Step) -> str:
     """One optimizer step in a line: what the trainer prints and `tail` shows."""
-    solved = step.outcomes.get("solved", 0) / max(sum(step.outcomes.values()), 1)
     reward = "   -  " if step.reward is None else f"{step.reward:+.3f}"
     infra = step.outcomes.get("infra", 0)
     return (
-        f"step {step.step:>4}/{step.max_steps}  reward {reward}  solved {solved:5.1%}  groups right/mixed/wrong "
-        f"{step.all_right:.0%}/{step.mixed:.0%}/{step.all_wrong:.0%}  length {step.length_mean:.0f}  "
-        f"cut {step.truncated:.0%}  {step.tokens_per_s:,.0f} tok/s  {step.step_s:.1f} s"
+        f"step {step.step:>4}/{step.max_steps}  reward {reward}  solved {solved_share(step):5.1%}  "
+        f"groups right/mixed/wrong {step.all_right:.0%}/{step.mixed:.0%}/{step.all_wrong:.0%}  "
+        f"length {step.length_mean:.0f}  cut {step.truncated:.0%}  {step.tokens_per_s:,.0f} tok/s  {step.step_s:.1f} s"
         + (f"  WARNING: {infra} completions could not be scored (infrastructure) and were masked" if infra else "")
     )

@@ -15,7 +15,7 @@ from rlvr import cycles, listing, records
 from rlvr.cli import RUN_HELP, Command, terminal
 from rlvr.cycles import Run
 from rlvr.errors import RlvrError
-from rlvr.listing import duration_text
+from rlvr.listing import duration_text, solved_share
 from rlvr.records import Evaluation, Interval, Round, Step, Tail
 
 Figures = TypeVar("Figures", bound=msgspec.Struct)
@@ -146,10 +146,6 @@ def evaluation_figures(name: str, run_name: str, evaluation: Evaluation) -> dict
 def mean(values: Iterable[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
-
-
-def solved_share(step: Step) -> float:
-    return step.outcomes.get("solved", 0) / max(sum(step.outcomes.values()), 1)
 
 
 def parent_of(run: Run) -> str:

@@ -21,7 +21,7 @@ TIMED_OUT = 124
 
 STATE_COLOURS = {"running": "green", "pending": "yellow", "failed": "red", "lost": "red", "killed": "magenta"}
 BAR_CELLS = 10
-WIDE = 100
+WIDE = 120
 """Columns of a terminal on which there is room for bars."""
 
 # ---------------------------------------------------------------------------------------------------------------------
