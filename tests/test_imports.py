@@ -7,23 +7,45 @@ import sys
 import pytest
 
 HEAVY = {"torch", "transformers", "trl", "peft", "datasets", "unsloth", "accelerate"}
-PROGRAMS = {"oeis_parser", "oeis_rlvr", "gemma4_oeis_rlvr", "eval_oeis"}
-LIGHT = [
-    *("oeis_parser", "oeis_rlvr", "gemma4_oeis_rlvr", "eval_oeis", "rlvr.config", "rlvr.records", "rlvr.cycles"),
-    *("rlvr.curriculum", "rlvr.environment", "rlvr.corpus", "rlvr.sample", "rlvr.sandbox.grader", "rlvr.statistics"),
-    *("rlvr.provenance", "rlvr.synthetic", "rlvr.demo", "rlvr.comparison", "rlvr.corpus_index", "rlvr.corpus_reader"),
-]
+PROGRAMS = {"oeis_parser", "oeis_rlvr", "gemma4_oeis_rlvr", "eval_oeis", "rlvrctl", "rlvrviz", "rlvrtui"}
+MAY_BE_HEAVY = {"rlvr.models", "rlvr.generation", "rlvr.grpo", "rlvr.tiny"}
+"""The modules that work with a model; the lab is apart from the rest."""
 
 
-def imported_with(module: str, root) -> set[str]:
-    code = f"import json, sys; import {module}; print(json.dumps(sorted(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
+def light_modules(root) -> list[str]:
+    """Every program, and every module of the package but those that work with a model."""
+    package = [
+        ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
+        for path in sorted((root / "rlvr").rglob("*.py"))
+        if "lab" not in path.parts and path.stem not in ("alone", "zygote", "candidate")
+    ]
+    return sorted(PROGRAMS) + [name for name in package if name not in MAY_BE_HEAVY]
+
+
+def imported_with(modules: str | list[str], root) -> set[str]:
+    names = modules if isinstance(modules, str) else ", ".join(modules)
+    code = f"import json, sys; import {names}; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
     return set(json.loads(done.stdout))
 
 
-@pytest.mark.parametrize("module", LIGHT)
-def test_a_light_module_stays_light(module, root):
+def test_whatever_is_light_stays_light(root):
+    modules = light_modules(root)
+    assert len(modules) > 60
+    if imported_with(modules, root) & HEAVY:
+        assert [name for name in modules if imported_with(name, root) & HEAVY] == []
+
+
+@pytest.mark.parametrize("module", sorted(PROGRAMS))
+def test_a_program_starts_light(module, root):
     assert not imported_with(module, root) & HEAVY
+
+
+def test_help_needs_little(root):
+    assert not imported_with("rlvrctl", root) & {"rich", "textual", "msgspec", "psutil", "numpy"}
+    for module in ("rlvrviz", "rlvrtui"):
+        assert "textual" not in imported_with(module, root), module
 
 
 def test_the_parser_is_a_leaf(root):
