@@ -407,7 +407,8 @@ def provenance(config: RunConfig) -> dict[str, str]:
     """What a run records of its data."""
     folder = Path(config.corpus_dir) if config.corpus_dir else None
     sequences = corpus.open_corpus(folder, progress=False, notice=lambda text: None)
-    return {"corpus": str(sequences.path), "corpus_fingerprint": sequences.fingerprint}
+    about = {"corpus": str(sequences.path), "corpus_fingerprint": sequences.fingerprint}
+    return {**about, "corpus_partial": sequences.partial} if sequences.partial else about
 
 
 # ---------------------------------------------------------------------------------------------------------------------

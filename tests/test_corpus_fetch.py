@@ -307,3 +307,6 @@ def test_the_preview_is_what_the_model_sees_and_what_it_does_not(program):
     flags = ("-n", 2, "--split", "eval", "--seed", 3, "--style", "compact", *arguments)
     preview = program("rlvrctl.py", "corpus", "preview", *flags)
     assert preview.stdout == own.stdout and preview.stdout.count("Hidden terms: ") == 2
+    rows = json.loads(program("rlvrctl.py", "corpus", "preview", *flags, "--json").stdout)
+    assert [f"--- {row['task']}" in own.stdout for row in rows] == [True, True]
+    assert ",".join(rows[0]["shown"]) in rows[0]["prompt"] and len(rows[0]["holdout"]) >= 10

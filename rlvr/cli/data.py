@@ -29,14 +29,20 @@ if TYPE_CHECKING:
 
 def corpus_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="fetch|status|preview")
-    fetch = actions.add_parser("fetch", help="make, complete or update a shallow clone of the OEIS data")
+    fetch = actions.add_parser(
+        "fetch", allow_abbrev=False, help="make, complete or update a shallow clone of the OEIS data"
+    )
     fetch.add_argument("--dir", type=Path, default=Path("oeisdata"), help="where it lies; default oeisdata")
     fetch.add_argument("--url", help="where it comes from; default https://github.com/oeis/oeisdata")
     fetch.set_defaults(run_action=corpus_fetch)
-    status = actions.add_parser("status", help="what is in the corpus, what the filter drops, how old it is")
+    status = actions.add_parser(
+        "status", allow_abbrev=False, help="what is in the corpus, what the filter drops, how old it is"
+    )
     status.add_argument("--corpus", metavar="DIR", help="folder of .seq files; default oeisdata/, else the sample")
     status.set_defaults(run_action=corpus_status)
-    preview = actions.add_parser("preview", help="a few tasks as the model sees them, and what is hidden from it")
+    preview = actions.add_parser(
+        "preview", allow_abbrev=False, help="a few tasks as the model sees them, and what is hidden from it"
+    )
     preview.add_argument("-n", type=int, default=3, metavar="N", help="how many; default 3")
     preview.add_argument("--split", choices=("train", "eval"), default="train", help="of which split; default train")
     task_arguments(preview)
@@ -45,6 +51,7 @@ def corpus_arguments(parser: argparse.ArgumentParser) -> None:
         each.add_argument("--model", default=argparse.SUPPRESS, help="take the keys of this model's config")
     for each in (fetch, status):
         each.add_argument("--json", action="store_true", help="print the status as JSON")
+    preview.add_argument("--json", action="store_true", help="print id, prompt and columns of each task as JSON")
 
 
 def corpus(args: argparse.Namespace) -> int:
@@ -202,6 +209,10 @@ def corpus_preview(args: argparse.Namespace) -> int:
         raise RlvrError(f"-n {args.n} shows nothing: give 1 or more")
     else:
         tasks = env.build_tasks(config, split=args.split, limit=args.n, progress=False)
+    if args.json:
+        rows = [{"task": task.id, "prompt": task.prompt_text(args.style), **task.columns()} for task in tasks]
+        print(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode())
+        return 0
     for task in tasks:
         print(environment.describe(task, args.style))
     return 0
@@ -351,7 +362,7 @@ COMMANDS = {
             "rlvrctl.py corpus preview --anum A000217 A000290 --hide-name",
         ),
         description="Get the OEIS data as a shallow clone, say what is in it, show tasks made of it.\n"
-        "fetch can be interrupted at any time: the next one goes on.",
+        "fetch can be interrupted at any time: the next one goes on. Without --model, the default keys count.",
     ),
     "play": Command(
         arguments=play_arguments,
@@ -363,7 +374,7 @@ COMMANDS = {
             "echo 'def a(n): return n * n' | rlvrctl.py play --anum A000290",
         ),
         description="Answer a task yourself, in $VISUAL or $EDITOR or line by line, and see every reward with its\n"
-        "reason. The answer is graded in the sandbox, as a model's is.",
+        "reason. The answer is graded in the sandbox, as a model's is. Without --model, the default keys count.",
     ),
     "validate": Command(
         arguments=validate_arguments,
