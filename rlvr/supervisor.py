@@ -422,7 +422,7 @@ def wait_turn(run: Run, launch: Launch, status: StatusFile, signals: list[int]) 
         if status.status.waiting_for != name:
             status.write(state="pending", waiting_for=name, message=f"waiting for {name}")
         # Look at this one file until something changes there, instead of at all runs.
-        while not signals and (status := read_status(other.files.status)) and status.state == "running":
+        while not signals and (seen := read_status(other.files.status)) and seen.state == "running":
             time.sleep(POLL_S / 4)
         time.sleep(POLL_S / 4)
 
@@ -533,7 +533,15 @@ def main(work: Callable[[Run], int]) -> int:
         status = status_of(run)
     if (status.state, status.pid) != ("pending", os.getpid()):
         return 0  # killed before it began, or the command that started this was interrupted
-    return work(run)
+    try:
+        return work(run)
+    except Exception as error:
+        # Left as it is, a pending run would be started, and fail, at every command.
+        status = status_of(run)
+        status.state, status.exit_code, status.finished = "failed", 1, time.time()
+        status.message = f"its supervisor failed, see the log: {type(error).__name__}: {error}"
+        records.write(run.files.status, status)
+        raise
 
 
 if __name__ == "__main__":

@@ -1,0 +1,210 @@
+"""The queue, liveness and killing with real supervisors and commands; no model is loaded here."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from processes import alive, wait_until
+from workplace import Workplace, busy, living, no_process_left
+
+from rlvr import records
+from rlvr.records import Launch, Status
+from rlvr.status import read_status
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are looked at through /proc")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nothing_stays():
+    with no_process_left():
+        yield
+
+
+@pytest.fixture
+def work(tmp_path):
+    """A folder with a blank in its name and a model without cycles."""
+    folder = tmp_path / "my work"
+    folder.mkdir()
+    place = Workplace(folder)
+    place.ctl("init", "--model", "m", "--preset", "tiny")
+    return place
+
+
+def kill_all(work: Workplace) -> None:
+    names = sorted(path.name for path in (work / "m").glob("[0-9]*"))
+    work.ctl("kill", *(name for name in names if work.status(name).state == "pending"))
+    assert wait_until(lambda: not [line for line in living().values() if "rlvr.supervisor" in line])
+
+
+def supervisors_of(run: str) -> list[int]:
+    return [pid for pid, line in living().items() if "rlvr.supervisor" in line and line.endswith(run)]
+
+
+def test_eight_at_the_same_instant_get_eight_numbers_and_go_in_order(work):
+    with busy(work):
+        started = [work.start("train") for _ in range(8)]
+        printed = [process.communicate(timeout=120) for process in started]
+        assert [process.returncode for process in started] == [0] * 8, printed
+        names = sorted(out.split()[1] for out, _ in printed)
+        assert names == [f"{number:03d}" for number in range(2, 10)]
+        assert sorted(path.name for path in (work / "m").glob("[0-9]*")) == ["001", *names]
+        for name in names:
+            work.wait_for(name, "pending")
+            assert wait_until(lambda name=name: work.status(name).waiting_for == "001")
+        queued = work.ctl("queue").splitlines()
+        assert [line.split()[0] for line in queued] == [f"m/{name}" for name in names]
+        assert all(line.endswith("waiting for 001") for line in queued)
+        kill_all(work)
+        assert {work.status(name).state for name in names} == {"killed"}
+        assert work.ctl("queue") == "Nothing waits.\n"
+    # Nothing of them began: the next one takes the first of their numbers, and they are in the trash.
+    with busy(work, "m/010"):
+        pass
+    assert "Cycle 011" in work.ctl("train", "-o", "corpus_dir=.")
+    work.wait_for("011", "failed")
+
+
+def test_numbers_of_what_never_began_are_used_again(work):
+    empty = work.folder / "empty"
+    empty.mkdir()
+    for _ in range(2):
+        assert "Cycle 001 of m: cold start." in work.ctl("train", "--corpus-dir", empty)
+        status = work.wait_for("001", "failed")
+        assert status.exit_code == 2 and str(empty) in status.message, status
+    assert sorted(path.name for path in (work / "m").glob("[0-9]*")) == ["001"]
+    assert len(list((work / ".trash").glob("m-001-*"))) == 1
+
+
+def test_a_waiting_supervisor_that_is_killed_has_a_successor_at_the_next_command(work):
+    with busy(work):
+        work.ctl("train")
+        first = wait_until(lambda: work.status("002").waiting_for == "001") and work.status("002").pid
+        assert supervisors_of("002") == [first]
+        os.kill(first, signal.SIGKILL)
+        assert wait_until(lambda: not alive(first))
+        assert work.status("002").state == "pending"
+        # Of many commands at the same instant only one starts it again.
+        commands = [work.start("queue", "--json") for _ in range(6)]
+        outputs = [command.communicate(timeout=60)[0] for command in commands]
+        assert all('"run": "m/002", "state": "pending", "waiting_for": "001"' in text for text in outputs), outputs
+        second = work.status("002").pid
+        assert second != first and supervisors_of("002") == [second]
+        os.kill(second, signal.SIGKILL)
+        assert wait_until(lambda: not alive(second))
+        work.ctl("kill", "002")  # without a supervisor it is taken out all the same
+        assert work.status("002").state == "killed"
+        assert work.ctl("queue") == "Nothing waits.\n"
+        assert supervisors_of("002") == []
+
+
+def test_killed_at_any_moment_of_its_start_it_stays_killed(work):
+    """The signal comes before the supervisor has handlers, while it takes its place, or later."""
+    with busy(work):
+        for _ in range(2):
+            work.ctl("train", "--no-queue", "--after", "001")
+            work.ctl("kill", "latest")
+            assert work.status("002").state == "killed"
+            work.ctl("queue")
+            assert wait_until(lambda: not supervisors_of("002"))
+            assert work.status("002").state == "killed"
+
+
+def test_a_supervisor_that_status_json_does_not_name_ends_at_once(work):
+    with busy(work):
+        work.ctl("train")
+        assert wait_until(lambda: work.status("002").waiting_for == "001")
+        named = work.status("002").pid
+        before = (work / "m/002/status.json").read_bytes()
+        second = subprocess.run(
+            [sys.executable, "-m", "rlvr.supervisor", "training/m/002"],
+            cwd=work.folder,
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)},
+            timeout=60,
+        )
+        assert second.returncode == 0
+        assert (work / "m/002/status.json").read_bytes() == before
+        assert supervisors_of("002") == [named]
+        kill_all(work)
+
+
+def test_a_reused_pid_is_neither_taken_for_a_run_nor_killed(work):
+    """The same pid, started at another time: what stands in status.json is about an earlier process."""
+    with busy(work) as stranger:
+        file = work / "m/001/status.json"
+        status = records.read(file, Status)
+        status.process_start -= 60.0
+        records.write(file, status)
+        assert read_status(file).state == "lost"
+        assert "it is lost" in work.ctl("kill", "001", code=2)
+        assert "it is lost" in work.ctl("kill", "001", "--force", code=2)
+        assert alive(stranger.pid)
+        # A resume does not wait for the stranger's process group either.
+        records.write(work / "m/001/launch.json", Launch(ticket=0.0, after=""))
+        (work / "m/001/config.toml").write_text(f'corpus_dir = "{work.folder}"\n')
+        work.ctl("resume", "001")
+        work.wait_for("001", "failed")
+        assert alive(stranger.pid)
+
+        status.state = "pending"
+        records.write(file, status)
+        work.ctl("kill", "001")
+        assert alive(stranger.pid) and work.status("001").state == "killed"
+
+
+def test_after_waits_and_fails_with_what_it_waits_for(work):
+    with busy(work) as first:
+        work.ctl("train", "--after", "001", "--no-queue", "-o", "corpus_dir=.")
+        assert wait_until(lambda: work.status("002").waiting_for == "001")
+        work.ctl("train", "--after", "002")
+        assert wait_until(lambda: work.status("003").waiting_for == "002")
+        assert work.status("001").state == "running" and first.poll() is None
+    # 001 is done, so 002 begins, fails for want of a corpus, and 003 with it.
+    assert work.wait_for("002", "failed").exit_code == 2
+    status = work.wait_for("003", "failed")
+    assert status.message == "not started: it was to come after m/002, which is failed"
+    assert "m/002 is failed" in work.ctl("train", "--after", "002", code=2)
+
+
+def test_no_queue_begins_beside_a_running_one(work):
+    with busy(work):
+        work.ctl("train", "--no-queue", "-o", "corpus_dir=.")
+        status = work.wait_for("002", "failed")
+        assert status.started is not None and status.waiting_for == ""
+        assert work.status("001").state == "running"
+
+
+def test_two_resumes_at_the_same_instant_start_it_once(work):
+    work.ctl("train", "-o", "corpus_dir=.")
+    work.wait_for("001", "failed")
+    with busy(work, "m/002"):
+        both = [work.start("resume", "001") for _ in range(2)]
+        outputs = [process.communicate(timeout=60) for process in both]
+        assert sorted(process.returncode for process in both) == [0, 2], outputs
+        assert sum("m/001 is pending: there is nothing to resume" in err for _, err in outputs) == 1, outputs
+        assert len(supervisors_of("001")) == 1
+        kill_all(work)
+
+
+def test_the_queue_goes_on_when_the_folder_is_moved_and_where_training_is_a_link(work, tmp_path):
+    large = tmp_path / "large disk"
+    large.mkdir()
+    (work.folder / "training").rename(large / "runs")
+    (work.folder / "training").symlink_to(large / "runs")
+    with busy(work):
+        work.ctl("train", "-o", "corpus_dir=.")
+        assert wait_until(lambda: work.status("002").waiting_for == "001")
+        moved = tmp_path / "moved"
+        work.folder.rename(moved)
+        work.folder = moved
+    assert work.wait_for("002", "failed").exit_code == 2  # it had its turn, in the moved folder
+
+
+def test_files_of_the_user_are_not_taken_for_modules(work):
+    for name in ("signal", "rlvr", "msgspec", "queue", "datasets"):
+        (work.folder / f"{name}.py").write_text("raise SystemExit('the wrong module')")
+    work.ctl("train", "-o", "corpus_dir=.")
+    assert "corpus" in work.wait_for("001", "failed").message
+    assert "wrong module" not in (work / "m/001/run.log").read_text()
