@@ -433,7 +433,7 @@ def train(args: argparse.Namespace) -> int:
         print(f"Stopped by {stop.received.name} after step {trainer.state.global_step}; go on with --resume.")
         return code
     if trainer.state.global_step < config.max_steps and watch.dead is not None:
-        message = f"nothing is being learned: {watch.dead.name}: {watch.dead.what}"
+        message = f"nothing is being learned: {watch.dead.title}: {watch.dead.what}"
         status.write(state="failed", finished=time.time(), exit_code=NOTHING_LEARNED, message=message)
         print(f"Stopped after step {trainer.state.global_step} with a checkpoint; {message}", flush=True)
         return NOTHING_LEARNED

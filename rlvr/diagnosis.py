@@ -66,13 +66,21 @@ Severity = Literal["warning", "dead"]
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that keeps a run from learning: `what` with its numbers, the `change` to make, and keys to set."""
+    """Something that keeps a run from learning: `what` with its numbers, the `change` to make, and keys to set.
+
+    `because` names the finding that it follows from, "" for a cause.
+    """
 
     name: str
     severity: Severity
     what: str
     change: str
     settings: tuple[str, ...] = ()
+    because: str = ""
+
+    @property
+    def title(self) -> str:
+        return f"{self.name} (follows from {self.because})" if self.because else self.name
 
 
 class Advice(NamedTuple):
@@ -428,7 +436,7 @@ def more_answers(config: TrainConfig) -> str:
 
 def lower_rate(config: TrainConfig) -> str:
     """A third of the learning rate, in two digits."""
-    return f"learning_rate={config.learning_rate / 3:.1e}"
+    return f"learning_rate={config.learning_rate / 3:.2g}"
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -444,28 +452,26 @@ class Rule(NamedTuple):
     unless: tuple[str, ...] = ()
 
 
+RATE = "learning rate of full fine-tuning"
+INFRA = "infrastructure failures"
+NAN = "not a number"
+KL = "KL explosion"
+CLIPPED = "most completions clipped"
+INVALID = "no valid function"
+RIGHT = "groups almost all right"
+
 RULES = (  # causes before what follows from them
-    Rule("learning rate of full fine-tuning", full_fine_tuning_rate, 0),
-    Rule("infrastructure failures", infrastructure_failures, FIRST_STEPS),
-    Rule("not a number", not_a_number, 1),
-    Rule("most completions clipped", most_clipped, FIRST_STEPS),
-    Rule("no valid function", no_valid_function, FIRST_STEPS, ("infrastructure failures", "most completions clipped")),
-    Rule("groups almost all right", groups_all_right, WINDOW_STEPS),
-    Rule(
-        "groups almost all wrong",
-        groups_all_wrong,
-        WINDOW_STEPS,
-        ("infrastructure failures", "not a number", "most completions clipped", "no valid function"),
-    ),
-    Rule(
-        "all rewards equal",
-        all_rewards_equal,
-        FIRST_STEPS,
-        ("infrastructure failures", "most completions clipped", "no valid function", "groups almost all right"),
-    ),
-    Rule("one reward drowns the others", one_reward_drowns, WINDOW_STEPS),
-    Rule("KL explosion", kl_explosion, FIRST_STEPS),
+    Rule(RATE, full_fine_tuning_rate, 0),
+    Rule(INFRA, infrastructure_failures, FIRST_STEPS),
+    Rule(NAN, not_a_number, 1),
+    Rule(KL, kl_explosion, FIRST_STEPS),
     Rule("gradient explosion", gradient_explosion, WINDOW_STEPS),
+    Rule(CLIPPED, most_clipped, FIRST_STEPS, (NAN, KL)),
+    Rule(INVALID, no_valid_function, FIRST_STEPS, (INFRA, NAN, KL, CLIPPED)),
+    Rule(RIGHT, groups_all_right, WINDOW_STEPS),
+    Rule("groups almost all wrong", groups_all_wrong, WINDOW_STEPS, (INFRA, NAN, KL, CLIPPED, INVALID)),
+    Rule("all rewards equal", all_rewards_equal, FIRST_STEPS, (INFRA, NAN, KL, CLIPPED, INVALID, RIGHT)),
+    Rule("one reward drowns the others", one_reward_drowns, WINDOW_STEPS),
     Rule("look-ups rise, solves do not", lookups_rise, 2 * WINDOW_STEPS),
 )
 
@@ -480,17 +486,20 @@ def diagnose(steps: Sequence[Step], completions: Iterable[Completion], config: T
     found: list[Finding] = []
     for rule in RULES:
         symptom = rule.check(seen) if len(seen.trend) >= rule.needs_steps else None
-        if symptom is None or (not symptom.dead and any(finding.name in rule.unless for finding in found)):
+        if symptom is None:
             continue
-        severity = "dead" if symptom.dead else "warning"
-        found.append(Finding(rule.name, severity, symptom.what, *symptom.advice))
+        because = next((finding.name for finding in found if finding.name in rule.unless), "")
+        if symptom.dead or not because:
+            severity = "dead" if symptom.dead else "warning"
+            advice = Advice(f"mend what it follows from: {because}") if because else symptom.advice
+            found.append(Finding(rule.name, severity, symptom.what, *advice, because=because))
     return found
 
 
 def conclusion(steps: Sequence[Step], findings: Sequence[Finding]) -> str:
     """One sentence over all findings."""
     if findings:
-        dead = [finding.name for finding in findings if finding.severity == "dead"]
+        dead = [finding.title for finding in findings if finding.severity == "dead"]
         count = f"{len(findings)} finding{'s' if len(findings) > 1 else ''}"
         return f"{count}; further steps teach nothing: {dead[0]}" if dead else count
     if len(steps) < WINDOW_STEPS:

@@ -242,6 +242,15 @@ def test_a_cause_is_named_and_not_what_follows_from_it():
     )
     broken = {**INVALID_STEP, "zero_variance": 1.0, "all_wrong": 1.0, "all_right": 0.0}
     assert found(steps(9, **broken)) == {INVALID: "warning"}
+    collapsed = {**cut, "kl": 6.0}
+    assert found(steps(9, **collapsed)) == {KL: "warning"}
+    ended = diagnose(steps(10, **collapsed), [], config())
+    assert [(one.name, one.because) for one in ended] == [(KL, ""), (CLIPPED, KL), (INVALID, KL), (EQUAL, KL)]
+    assert ended[0].settings == ("learning_rate=0.00067", "kl_beta=0.01")
+    assert (ended[1].change, ended[1].settings) == ("mend what it follows from: KL explosion", ())
+    assert conclusion(steps(10), ended) == (
+        "4 findings; further steps teach nothing: most completions clipped (follows from KL explosion)"
+    )
     lost = {**INFRA_STEP, "zero_variance": 1.0, "all_right": 0.0, "all_wrong": 0.0}
     assert found(steps(9, **lost)) == {INFRA: "warning"}
 

@@ -323,7 +323,7 @@ def doctor_run(text: str, model: str | None, as_json: bool) -> int:
     print(f"{name}, step {seen.steps[-1].step} of {seen.steps[-1].max_steps}: {verdict}")
     for finding, command in findings:
         style = "red" if finding.severity == "dead" else "yellow"
-        print(f"\n{painted(finding.severity, style)}: {finding.name}\n  {finding.what}")
+        print(f"\n{painted(finding.severity, style)}: {finding.title}\n  {finding.what}")
         print(f"  -> {finding.change}" + (f"\n     {command}" if command else ""))
     return int(bool(findings))
 
