@@ -471,7 +471,7 @@ RULES = (  # causes before what follows from them
     Rule(RIGHT, groups_all_right, WINDOW_STEPS),
     Rule("groups almost all wrong", groups_all_wrong, WINDOW_STEPS, (INFRA, NAN, KL, CLIPPED, INVALID)),
     Rule("all rewards equal", all_rewards_equal, FIRST_STEPS, (INFRA, NAN, KL, CLIPPED, INVALID, RIGHT)),
-    Rule("one reward drowns the others", one_reward_drowns, WINDOW_STEPS),
+    Rule("one reward drowns the others", one_reward_drowns, WINDOW_STEPS, (NAN, KL, CLIPPED, INVALID)),
     Rule("look-ups rise, solves do not", lookups_rise, 2 * WINDOW_STEPS),
 )
 
