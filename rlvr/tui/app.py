@@ -46,7 +46,46 @@ def config_page() -> Screen:
     return ConfigPage()
 
 
-PAGES: dict[str, Callable[[], Screen]] = {"runs": runs_page, "models": models_page, "config": config_page}
+def presets_page() -> Screen:
+    from rlvr.tui.bundles import PresetsPage
+
+    return PresetsPage()
+
+
+def evals_page() -> Screen:
+    from rlvr.tui.evaluations import EvalsPage
+
+    return EvalsPage()
+
+
+def auto_page() -> Screen:
+    from rlvr.tui.auto import AutoPage
+
+    return AutoPage()
+
+
+def compare_page() -> Screen:
+    from rlvr.tui.compare import ComparePage
+
+    return ComparePage()
+
+
+def corpus_page() -> Screen:
+    from rlvr.tui.corpus import CorpusPage
+
+    return CorpusPage()
+
+
+PAGES: dict[str, Callable[[], Screen]] = {
+    "runs": runs_page,
+    "models": models_page,
+    "config": config_page,
+    "presets": presets_page,
+    "evals": evals_page,
+    "auto": auto_page,
+    "compare": compare_page,
+    "corpus": corpus_page,
+}
 
 
 class Dashboard(App[None]):
@@ -184,16 +223,13 @@ class Dashboard(App[None]):
         if not self.model and name != "models":
             self.notify("There is no model yet: make one here first.", severity="warning")
             name = "models"
-        if name not in self._modes:
-            self.notify(f"{SCREENS[name]} is not there yet.", severity="warning")
-            return
         if name == self.current_mode:
             while len(self.screen_stack) > 1:
                 self.pop_screen()
         else:
             self.switch_mode(name)
 
-    def action_leave(self) -> None:
+    async def action_quit(self) -> None:
         self.leave()
 
     @work

@@ -48,6 +48,7 @@ class ConfigPage(Page):
         with Horizontal(id="split"):
             with Vertical(id="list", classes="pane"):
                 yield Input(placeholder="show only keys with ...", id="filter", classes="hidden", compact=True)
+                yield Static("", id="trouble", classes="problem hidden", markup=False)
                 yield KeyedTable("Key", "Here", "Effective", "From", "Last run", id="keys")
             yield Editor(id="editor", classes="pane")
 
@@ -77,12 +78,22 @@ class ConfigPage(Page):
             self.drafts = None
             self.table.show({})
         model = self.board.model
-        self.read(lambda: read_drafts(model, changes), self.take)
+        self.read(lambda: read_drafts(model, changes), self.take, self.refuse)
 
     def take(self, drafts: Drafts) -> None:
         if drafts.model == self.board.model:
             self.drafts = drafts
+            self.query_one("#trouble", Static).add_class("hidden")
             self.show()
+
+    def refuse(self, error: Exception) -> None:
+        """A file is broken: say so where the keys would be, until it is put right."""
+        self.drafts = None
+        self.table.show({})
+        self.refresh_editor()
+        trouble = self.query_one("#trouble", Static)
+        trouble.update(f"{error}\n\nEdit the file, then press F5.")
+        trouble.remove_class("hidden")
 
     def on_screen_resume(self) -> None:
         known = self.model_shown == self.board.model

@@ -19,9 +19,11 @@ from rlvr.errors import RlvrError
 from rlvr.listing import Row, duration_text
 from rlvr.records import Evaluation, Round, TextTail
 from rlvr.tui.chart import ChartGrid
+from rlvr.tui.completions import CompletionScreen, CompletionsPane, CompletionsTable
 from rlvr.tui.dialogs import Ask
 from rlvr.tui.figure import Curve
 from rlvr.tui.page import Page
+from rlvr.tui.rows import Rows
 from rlvr.tui.series import Metrics, RunReader, open_run
 from rlvr.tui.words import (
     KINDS,
@@ -172,6 +174,59 @@ class RunCharts(ChartGrid):
         )
         if words is not None:
             self.pattern = words
+
+    @on(ChartGrid.ExportWanted)
+    @work
+    async def export(self, event: ChartGrid.ExportWanted) -> None:
+        """Write the chart beside the run, as picture or numbers."""
+        from rlvr.tui.choose import FormatScreen
+        from rlvr.tui.export import export
+
+        form = await self.app.push_screen_wait(FormatScreen(f"Export {event.spec.name}"))
+        if form:
+            try:
+                file = await asyncio.to_thread(
+                    export, self.curves, event.spec, self.view, self.readers[0].folder, form
+                )
+            except RlvrError as error:
+                self.notify(str(error), severity="error", markup=False)
+            else:
+                self.notify(f"written: {file}", markup=False)
+
+
+class RunCompletions(CompletionsPane):
+    """The completions of a run as they come; enter opens one."""
+
+    rows: Rows | None = None
+
+    def follow(self, file: Path) -> None:
+        """Show the completions in this file from now on."""
+        self.file = file
+        self.rows = Rows(file)
+        self.table.replace_all([], ())
+        self.keep_reading(self.rows)
+
+    @work(group="rows", exclusive=True)
+    async def keep_reading(self, rows: Rows) -> None:
+        while True:
+            new, replaced = await asyncio.to_thread(rows.poll)
+            if replaced:
+                self.table.replace_all(new, rows.part_names)
+            elif new:
+                self.table.add(new, rows.part_names)
+            self.note = f"{rows.bad} lines could not be read" if rows.bad else ""
+            await asyncio.sleep(0 if rows.remaining else LOOK_S)
+
+    @on(CompletionsTable.Opened)
+    @work
+    async def open_one(self, event: CompletionsTable.Opened) -> None:
+        table, rows = self.table, self.rows
+        if rows is None:
+            return
+        screen = CompletionScreen(rows.path, event.row, rows.mates(event.row), list(table.shown))
+        last = await self.app.push_screen_wait(screen)
+        if last is not None and last in table.shown:
+            table.cursor = table.shown.index(last)
 
 
 class RunView(Vertical):

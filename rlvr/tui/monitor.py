@@ -7,20 +7,23 @@ from rich.text import Text
 from textual import on
 from textual.containers import VerticalScroll
 from textual.widget import Widget
-from textual.widgets import Static, TabbedContent, TabPane
+from textual.widgets import Static, TabbedContent, TabPane, Tabs
 
+from rlvr import records
 from rlvr.config import EvalConfig, TrainConfig, read_layers, read_toml, resolve
 from rlvr.cycles import Run
 from rlvr.diagnosis import Finding, conclusion, diagnose
 from rlvr.errors import RlvrError
 from rlvr.layer_files import toml_text
 from rlvr.listing import Row
-from rlvr.records import Completion, Step, Tail
-from rlvr.tui.follow import LogView, Progress, RunCharts
+from rlvr.records import Completion, Evaluation, Interval, Round, Step, Tail
+from rlvr.tui.chart import ChartGrid
+from rlvr.tui.follow import LogView, Progress, RunCharts, RunCompletions
 from rlvr.tui.page import Page
+from rlvr.tui.result import result_panes, show_result
 from rlvr.tui.table import KeyedTable
 from rlvr.tui.verbs import page_bindings
-from rlvr.tui.words import shorten
+from rlvr.tui.words import interval_text, share_text, shorten
 
 DOCTOR_BYTES = 4 * 2**20
 """So much of the end of the trace is enough for the steps that the doctor looks at."""
@@ -36,7 +39,6 @@ class MonitorPage(Page):
         super().__init__()
         self.run = run
         self.row: Row | None = None
-        self.steps_judged = -1
 
     def body(self) -> Iterable[Widget]:
         yield Progress(id="progress")
@@ -44,6 +46,14 @@ class MonitorPage(Page):
             if self.run.kind == "train":
                 with TabPane("Graphs", id="pane-graphs"):
                     yield RunCharts(id="graphs")
+            if self.run.kind == "eval":
+                yield from result_panes()
+            if self.run.kind == "auto":
+                with TabPane("Rounds", id="pane-rounds"):
+                    yield KeyedTable("Round", "Cycle", "Evaluation", "Solved", "Against base", "Better", id="rounds")
+            else:
+                with TabPane("Completions", id="pane-completions"):
+                    yield RunCompletions(id="answers")
             with TabPane("Log", id="pane-log"):
                 yield LogView(id="log")
             with TabPane("Config", id="pane-config"):
@@ -56,22 +66,37 @@ class MonitorPage(Page):
 
     def on_mount(self) -> None:
         self.query_one(LogView).follow(self.run.files.log)
+        files = self.run.files
+        if self.run.kind != "auto":
+            self.query_one(RunCompletions).follow(files.trace if self.run.kind == "train" else files.completions)
         if self.run.kind == "train":
             self.query_one(RunCharts).follow([self.run])
             self.query_one(RunCharts).focus()
         else:
-            self.query_one(LogView).focus()
+            self.query_one(Tabs).focus()
+
+    @on(ChartGrid.StepChosen)
+    def show_step(self, event: ChartGrid.StepChosen) -> None:
+        """The completions of the step under the crosshair."""
+        self.query_one(TabbedContent).active = "pane-completions"
+        self.query_one(RunCompletions).table.find(f"step:{event.step}")
+        self.query_one(RunCompletions).table.focus()
 
     def load(self) -> None:
         self.read(lambda: read_snapshot(self.run), self.show_snapshot)
         self.read(lambda: read_notes(self.run), self.query_one("#notes", Static).update)
 
     def show_rows(self, rows: Sequence[Row]) -> None:
-        self.row = next((row for row in rows if row.run == self.run.name), None)
+        before, self.row = self.row, next((row for row in rows if row.run == self.run.name), None)
         self.query_one(Progress).take_row(self.row)
-        if self.run.kind == "train" and self.row and self.row.step != self.steps_judged:
-            self.steps_judged = self.row.step
+        if self.row is None or (before and (before.step, before.state) == (self.row.step, self.row.state)):
+            return
+        if self.run.kind == "train":
             self.read(lambda: examine(self.run), self.show_verdict)
+        elif self.run.kind == "auto":
+            self.read(lambda: read_rounds(self.run), self.query_one("#rounds", KeyedTable).show)
+        elif self.run.files.evaluation.exists():
+            self.read(lambda: records.read(self.run.files.evaluation, Evaluation), lambda it: show_result(self, it))
         self.refresh_bindings()
 
     def show_snapshot(self, rows: dict[str, tuple[str, str, str]]) -> None:
@@ -121,6 +146,22 @@ class MonitorPage(Page):
     def turned(self, event: TabbedContent.TabActivated) -> None:
         if event.pane.id == "pane-notes":
             self.read(lambda: read_notes(self.run), self.query_one("#notes", Static).update)
+
+
+def read_rounds(run: Run) -> dict[str, tuple[str, ...]]:
+    """The finished rounds of an auto run as rows of a table."""
+    rounds = Tail(run.files.rounds, Round).read()
+    return {
+        str(each.round): (
+            str(each.round),
+            each.cycle,
+            each.evaluation,
+            share_text(each.solved),
+            interval_text(Interval(each.difference or 0.0, each.low or 0.0, each.high or 0.0), signed=True),
+            "yes" if each.improved else "no",
+        )
+        for each in rounds
+    }
 
 
 class Verdict(NamedTuple):

@@ -11,10 +11,11 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import Footer, Input, Static, TabbedContent, Tabs
+from textual.widgets import Input, Static, TabbedContent, Tabs
 
 from rlvr.errors import RlvrError
 from rlvr.listing import Row
+from rlvr.tui.keybar import KeyBar
 from rlvr.tui.verbs import SCREENS
 from rlvr.tui.words import color_of
 
@@ -73,7 +74,7 @@ class Page(Screen[None]):
     def compose(self) -> ComposeResult:
         yield TitleLine(self.key)
         yield from self.body()
-        yield Footer()
+        yield KeyBar()
 
     def body(self) -> Iterable[Widget]:
         raise NotImplementedError
@@ -103,12 +104,17 @@ class Page(Screen[None]):
             self.show_rows(rows)
 
     @work(group="read")
-    async def read(self, job: Callable[[], Result], then: Callable[[Result], object]) -> None:
-        """Do `job` in a thread and hand its result to `then`; what a user can put right is shown as an error."""
+    async def read(
+        self,
+        job: Callable[[], Result],
+        then: Callable[[Result], object],
+        otherwise: Callable[[Exception], object] | None = None,
+    ) -> None:
+        """Do `job` in a thread and hand its result to `then`, or what a user can put right to `otherwise`."""
         try:
             result = await asyncio.to_thread(job)
         except (RlvrError, OSError) as error:
-            self.board.complain(error)
+            (otherwise or self.board.complain)(error)
             return
         then(result)
 
@@ -139,6 +145,9 @@ class Page(Screen[None]):
     def action_refresh(self) -> None:
         self.load()
 
+    def action_quit(self) -> None:
+        self.board.leave()
+
     def action_help(self) -> None:
         if self.query("HelpPanel"):
             self.app.action_hide_help_panel()
@@ -155,6 +164,13 @@ class Page(Screen[None]):
         for panes in self.query(TabbedContent):
             tabs = panes.query_one(Tabs)
             tabs.action_next_tab() if action == "action_next_tab" else tabs.action_previous_tab()
+            self.call_after_refresh(self.focus_pane, panes)
+
+    def focus_pane(self, panes: TabbedContent) -> None:
+        """Give the focus to what is in the pane that is up."""
+        pane = panes.active_pane
+        inside = [widget for widget in self.focus_chain if pane and pane in widget.ancestors]
+        self.set_focus(inside[0] if inside else panes.query_one(Tabs))
 
     def copied(self) -> str:
         """What `y` copies."""

@@ -33,6 +33,15 @@ class KeyedTable(DataTable[Cell]):
         for title in columns:
             self.add_column(title, key=title)
 
+    def retitle(self, *columns: str) -> None:
+        """Have other columns; the rows go."""
+        if columns != self.titles:
+            self.clear(columns=True)
+            self.cells = {}
+            self.titles = columns
+            for title in columns:
+                self.add_column(title, key=title)
+
     @property
     def selected(self) -> str | None:
         """The key of the row under the cursor."""

@@ -39,7 +39,8 @@ SCREEN_VERBS = {
 VERBS: dict[str, Verb] = {
     **SCREEN_VERBS,
     "help": Verb("question_mark", "help", "Help", "Show the keys that work here."),
-    "quit": Verb("q", "app.leave", "Quit", "Leave the dashboard; runs go on."),
+    "quit": Verb("q", "quit", "Quit", "Leave the dashboard; runs go on."),
+    "palette": Verb("colon", "app.command_palette", "Palette", "Find a command, a run, a screen or a graph by name."),
     "back": Verb("escape", "back", "Back", "Go back."),
     "copy": Verb("y", "copy", "Copy", "Copy what is selected to the clipboard."),
     "open": Verb("enter", "open", "Open", "Open the selected run: graphs, completions, log, config."),
@@ -78,6 +79,10 @@ def bindings(*names: str) -> list[BindingType]:
     ]
 
 
+COMMON = ("help", "quit", "palette", "copy", "back", "next_tab", "previous_tab", "refresh")
+"""Verbs of every screen."""
+
+
 def page_bindings(*names: str) -> list[BindingType]:
     """The bindings of a screen: its own verbs, then those of every screen."""
-    return bindings(*names, "copy", "back", "help", "quit", "next_tab", "previous_tab", "refresh")
+    return bindings(*names, *COMMON)

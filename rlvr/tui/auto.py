@@ -1,0 +1,177 @@
+"""Train, evaluate, again: the form that starts an auto run, the auto runs there are, and their rounds."""
+
+from collections.abc import Iterable, Sequence
+
+from textual import on
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.widget import Widget
+from textual.widgets import Button, DataTable, Input, Label
+
+from rlvr import cycles, runs, supervisor
+from rlvr.config import EvalConfig, keys
+from rlvr.cycles import Run
+from rlvr.errors import RlvrError
+from rlvr.listing import Row, run_of
+from rlvr.tui.dashboard import can
+from rlvr.tui.launch import parse_overrides
+from rlvr.tui.monitor import read_rounds
+from rlvr.tui.page import Page
+from rlvr.tui.table import KeyedTable
+from rlvr.tui.verbs import page_bindings
+from rlvr.tui.words import progress_text, share_text, when_text
+
+FIELDS = {
+    "rounds": ("Rounds at most", "5"),
+    "until": ("Until a goal", "none, such as solved>=0.5"),
+    "patience": ("Rounds without improvement", "3"),
+    "num_tasks": ("Held-out tasks of each evaluation", "as in eval.toml"),
+    "samples": ("Samples a task", "as in eval.toml"),
+    "overrides": ("Keys of every cycle", "key=value ..."),
+}
+"""Name -> title, what holds when it is empty."""
+
+
+class AutoPage(Page):
+    """The auto runs of the chosen model."""
+
+    key = "auto"
+    BINDINGS = page_bindings("start", "open", "kill", "resume")
+
+    def body(self) -> Iterable[Widget]:
+        with Horizontal(id="split"):
+            with VerticalScroll(id="form", classes="pane form") as form:
+                form.border_title = "New auto run"
+                for name, (title, empty) in FIELDS.items():
+                    yield Label(title)
+                    yield Input(placeholder=empty, id=f"field-{name}", compact=True)
+                yield Label("", classes="problem", markup=False)
+                yield Button("Start  ^r", id="ok", variant="primary", compact=True)
+            with Vertical(id="list", classes="pane"):
+                yield KeyedTable("Auto run", "State", "Rounds", "Solved", "Now", "When", id="autos")
+                yield KeyedTable("Round", "Cycle", "Evaluation", "Solved", "Against base", "Better", id="rounds")
+
+    @property
+    def table(self) -> KeyedTable:
+        return self.query_one("#autos", KeyedTable)
+
+    @property
+    def chosen(self) -> Row | None:
+        return next((row for row in self.board.rows if row.run == self.table.selected), None)
+
+    def on_mount(self) -> None:
+        self.query_one("#field-rounds").focus()
+
+    def focus_main(self) -> None:
+        self.table.focus()
+
+    def load(self) -> None:
+        self.query_one("#list").border_title = f"Auto runs of {self.board.model}"
+        self.query_one("#rounds", KeyedTable).show({})
+
+    def show_rows(self, rows: Sequence[Row]) -> None:
+        shown = [row for row in rows if row.kind == "auto"]
+        self.table.show(
+            {
+                row.run: (
+                    row.run,
+                    self.state_text(row.state),
+                    progress_text(row),
+                    share_text(row.solved),
+                    row.waiting_for or row.message,
+                    when_text(row.created),
+                )
+                for row in shown
+            }
+        )
+        self.show_rounds()
+        self.refresh_bindings()
+
+    @on(DataTable.RowHighlighted, "#autos")
+    def show_rounds(self) -> None:
+        if row := self.chosen:
+            run = run_of(row)
+            self.read(lambda: read_rounds(run), self.query_one("#rounds", KeyedTable).show)
+
+    @on(DataTable.RowSelected)
+    def pressed(self) -> None:
+        self.action_open()
+
+    def action_open(self) -> None:
+        """Open the auto run, or the cycle of the round under the cursor."""
+        row, rounds = self.chosen, self.query_one("#rounds", KeyedTable)
+        if rounds.has_focus and rounds.selected:
+            cycle = str(rounds.cells[rounds.selected][1])
+            row = next((row for row in self.board.rows if row.run == cycle), None)
+        if row:
+            self.board.open_run(row)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return can(action, self.chosen) if action in ("kill", "resume") and self.ready else True
+
+    def action_kill(self) -> None:
+        if row := self.chosen:
+            self.board.ask_to_kill(row)
+
+    def action_resume(self) -> None:
+        if row := self.chosen:
+            self.board.resume_run(row)
+
+    def options(self) -> dict:
+        """What the form says, as `runs.begin_auto` takes it.
+
+        Raises:
+            RlvrError: for what is not right.
+        """
+        text = {name: self.query_one(f"#field-{name}", Input).value.strip() for name in FIELDS}
+        numbers = {}
+        for name in ("rounds", "patience"):
+            value = text[name] or FIELDS[name][1]
+            if not value.isdigit() or int(value) < 1:
+                raise RlvrError(f"{name} = {value!r}: give a number of at least 1")
+            numbers[name] = int(value)
+        runs.parse_goal(text["until"])
+        known = keys(EvalConfig)
+        evaluation = {name: text[name] for name in ("num_tasks", "samples") if text[name]}
+        for name, value in evaluation.items():
+            known[name].parse(value, "the form")
+        return {
+            **numbers,
+            "until": text["until"],
+            "train_overrides": parse_overrides(text["overrides"]),
+            "eval_overrides": evaluation,
+        }
+
+    @on(Input.Changed)
+    def check(self) -> None:
+        problem = ""
+        try:
+            self.options()
+        except RlvrError as error:
+            problem = str(error)
+        self.query_one(".problem", Label).update(problem)
+
+    @on(Button.Pressed, "#ok")
+    @on(Input.Submitted)
+    def press(self) -> None:
+        self.action_start()
+
+    def action_start(self) -> None:
+        try:
+            options = self.options()
+        except RlvrError as error:
+            self.board.complain(error)
+            return
+        model = self.board.model
+        self.board.perform(lambda: begin(model, options), self.started)
+
+    def started(self, run: Run) -> None:
+        self.notify(f"Auto run {run.name} was started: it goes on without the dashboard.", markup=False)
+        self.table.focus()
+
+
+def begin(model: str, options: dict) -> Run:
+    """Start an auto run as `rlvrctl.py auto` does."""
+    supervisor.start_waiting()
+    run = runs.begin_auto(model, **options)
+    cycles.remember_model(model)
+    return run

@@ -1,0 +1,135 @@
+"""Several cycles beside each other: their graphs laid over each other, their figures, what differs in their config."""
+
+from collections.abc import Iterable, Sequence
+
+from textual import on
+from textual.containers import Horizontal, Vertical
+from textual.widget import Widget
+from textual.widgets import SelectionList, TabbedContent, TabPane
+
+from rlvr.cli.compare import CYCLE_ROWS, Value, differences, read_cycle, read_snapshot
+from rlvr.cycles import Run
+from rlvr.layer_files import toml_text
+from rlvr.listing import Row, run_of
+from rlvr.tui.follow import RunCharts
+from rlvr.tui.page import Page
+from rlvr.tui.table import KeyedTable
+from rlvr.tui.verbs import page_bindings
+from rlvr.tui.words import shorten
+
+MOST = 8
+"""There are so many colours."""
+
+
+class ComparePage(Page):
+    """The marked cycles of the chosen model."""
+
+    key = "compare"
+    BINDINGS = page_bindings()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.offered: tuple[tuple[str, str], ...] = ()
+
+    def body(self) -> Iterable[Widget]:
+        with Horizontal(id="split"):
+            with Vertical(id="form", classes="pane form") as form:
+                form.border_title = "Cycles"
+                form.border_subtitle = "space marks"
+                yield SelectionList[str](id="which", compact=True)
+            with Vertical(id="list"), TabbedContent():
+                with TabPane("Graphs", id="pane-graphs"):
+                    yield RunCharts(id="graphs")
+                with TabPane("Figures", id="pane-figures"):
+                    yield KeyedTable("", id="figures")
+                with TabPane("Config", id="pane-config"):
+                    yield KeyedTable("Key", id="config-diff")
+
+    @property
+    def which(self) -> SelectionList[str]:
+        return self.query_one("#which", SelectionList)
+
+    def on_mount(self) -> None:
+        self.which.focus()
+
+    def focus_main(self) -> None:
+        self.which.focus()
+
+    def load(self) -> None:
+        self.offered = ()
+        self.which.clear_options()
+        self.query_one(RunCharts).follow([])
+
+    def on_screen_resume(self) -> None:
+        super().on_screen_resume()
+        self.offered = ()
+        self.show_rows(self.board.rows)
+
+    def show_rows(self, rows: Sequence[Row]) -> None:
+        offered = tuple(
+            (row.run, f"{row.run} {row.label or row.state}") for row in rows if row.kind == "train" and row.step
+        )
+        if offered == self.offered:
+            return
+        self.offered = offered
+        wanted = self.board.marked or [name for name, _ in offered[:2]]
+        with self.prevent(SelectionList.SelectedChanged):
+            self.which.clear_options()
+            for name, words in offered:
+                self.which.add_option((words, name, name in wanted))
+        self.take()
+
+    @property
+    def chosen(self) -> list[Run]:
+        """The marked cycles, the oldest first."""
+        marked = set(self.which.selected)
+        rows = [row for row in self.board.rows if row.run in marked]
+        return sorted((run_of(row) for row in rows), key=lambda run: run.name)[:MOST]
+
+    @on(SelectionList.SelectedChanged)
+    def take(self) -> None:
+        """Show what is marked now."""
+        self.board.marked = list(self.which.selected)
+        chosen = self.chosen
+        self.query_one(RunCharts).follow(chosen)
+        self.read(lambda: read_figures(chosen), self.show_figures)
+        self.read(lambda: read_differences(chosen), self.show_differences)
+
+    def show_figures(self, rows: dict[str, tuple[str, ...]]) -> None:
+        table = self.query_one("#figures", KeyedTable)
+        table.retitle("", *(run.name for run in self.chosen))
+        if all(len(cells) == len(table.titles) for cells in rows.values()):
+            table.show(rows)
+
+    def show_differences(self, rows: dict[str, tuple[str, ...]]) -> None:
+        table = self.query_one("#config-diff", KeyedTable)
+        table.retitle("Key", *(run.name for run in self.chosen))
+        if all(len(cells) == len(table.titles) for cells in rows.values()):
+            table.show(rows)
+
+
+def read_figures(chosen: Sequence[Run]) -> dict[str, tuple[str, ...]]:
+    """What `rlvrctl.py compare` shows of these cycles: a row a figure."""
+    figures = [read_cycle(run, run.name) for run in chosen]
+    rows = {label: tuple(cell(each) for each in figures) for label, cell in CYCLE_ROWS}
+    return {label: (label, *cells) for label, cells in rows.items() if any(cell not in ("", "-") for cell in cells)}
+
+
+def read_differences(chosen: Sequence[Run]) -> dict[str, tuple[str, ...]]:
+    """The keys in which any of these cycles differs from the first, with the value of each."""
+    snapshots = [read_snapshot(run.files.config) for run in chosen if run.files.config.is_file()]
+    if len(snapshots) < len(chosen) or not snapshots:
+        return {}
+    found = [each for other in snapshots[1:] for each in differences(snapshots[0], other)]
+    rows: dict[str, tuple[str, ...]] = {}
+    for each in found:
+        name = each.key if each.table == "config" else f"{each.table}.{each.key}"
+        rows[name] = (name, *(value_text(snapshot[each.table].get(each.key)) for snapshot in snapshots))
+    return rows
+
+
+def value_text(value: Value | None) -> str:
+    if value is None:
+        return "-"
+    text = shorten(str(value.value) if isinstance(value.value, dict) else toml_text(value.value), 30)
+    return f"{text}  ({value.origin})" if value.origin not in ("", "default") else text
