@@ -314,7 +314,7 @@ def find_run(text: str, model: str | None = None) -> Run:
     if (run := run_at(folder)) is not None:
         return run
     first, _, rest = text.partition("/")
-    if model is None and rest and first in model_names():
+    if rest and model in (None, first) and first in model_names():
         model, text = first, rest
     name = choose_model(model)
     if text == "live":

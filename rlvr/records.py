@@ -5,6 +5,8 @@ Terms and other exact answers are decimal strings: they overflow the integers an
 A NaN is written as null. Nothing here knows a file name.
 """
 
+import contextlib
+import errno
 import os
 import re
 from collections.abc import Iterator
@@ -295,11 +297,17 @@ def encode(record: msgspec.Struct) -> bytes:
 
 
 def append(path: Path, *records: msgspec.Struct) -> None:
-    """Append one line a record; each line is one write, so that a reader sees whole lines or a torn last one."""
+    """Append one line a record; each line is one write, so that a reader sees whole lines or a torn last one.
+
+    Raises:
+        OSError: when the disk is full.
+    """
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     try:
         for record in records:
-            os.write(descriptor, encode(record) + b"\n")
+            line = encode(record) + b"\n"
+            if os.write(descriptor, line) < len(line):  # the next line would be appended to half of this one
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
     finally:
         os.close(descriptor)
 
@@ -307,8 +315,13 @@ def append(path: Path, *records: msgspec.Struct) -> None:
 def write(path: Path, record: msgspec.Struct) -> None:
     """Write a whole file so that a reader meets the old one or the new one, never half."""
     temporary = path.with_name(path.name + ".tmp")
-    temporary.write_bytes(msgspec.json.format(encode(record), indent=2) + b"\n")
-    os.replace(temporary, path)
+    try:
+        temporary.write_bytes(msgspec.json.format(encode(record), indent=2) + b"\n")
+        os.replace(temporary, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
 
 
 def read(path: Path, record_type: type[Record]) -> Record:
