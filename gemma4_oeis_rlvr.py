@@ -26,6 +26,7 @@ from rlvr.cycles import STANDALONE_DIR, RunFiles, StandaloneFiles, find_adapter,
 from rlvr.diagnosis import Finding, Watch
 from rlvr.environment import Environment, Task
 from rlvr.errors import RlvrError
+from rlvr.listing import step_text
 from rlvr.preflight import Sampled, preflight
 from rlvr.provenance import provenance
 from rlvr.records import Completion, Outcomes, Step
@@ -135,19 +136,6 @@ def print_banner(config: TrainConfig, policy: "Policy", budget: Budget, parent: 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Progress, samples, status
-
-
-def print_step(step: Step) -> None:
-    solved = step.outcomes.get("solved", 0) / max(sum(step.outcomes.values()), 1)
-    reward = "   -  " if step.reward is None else f"{step.reward:+.3f}"
-    infra = step.outcomes.get("infra", 0)
-    print(
-        f"step {step.step:>4}/{step.max_steps}  reward {reward}  solved {solved:5.1%}  groups right/mixed/wrong "
-        f"{step.all_right:.0%}/{step.mixed:.0%}/{step.all_wrong:.0%}  length {step.length_mean:.0f}  "
-        f"cut {step.truncated:.0%}  {step.tokens_per_s:,.0f} tok/s  {step.step_s:.1f} s"
-        + (f"  WARNING: {infra} completions could not be scored (infrastructure) and were masked" if infra else ""),
-        flush=True,
-    )
 
 
 def print_finding(finding: Finding) -> None:
@@ -364,7 +352,7 @@ def train(args: argparse.Namespace) -> int:
     def on_step(step: Step, completions: Sequence[Completion]) -> bool:
         new_findings = watch.add(step, completions)
         if is_main:
-            print_step(step)
+            print(step_text(step), flush=True)
             solved = step.outcomes.get("solved", 0) / max(sum(step.outcomes.values()), 1)
             status.write(step=step.step, reward=step.reward, solved=solved)
             for finding in new_findings:

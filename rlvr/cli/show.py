@@ -21,8 +21,9 @@ TIMED_OUT = 124
 
 STATE_COLOURS = {"running": "green", "pending": "yellow", "failed": "red", "lost": "red", "killed": "magenta"}
 BAR_CELLS = 10
-WIDE = 120
-"""Columns of a terminal on which there is room for bars."""
+SENTENCE_CELLS = 20
+WIDE = 100
+"""On a terminal with fewer columns, label and message share one."""
 
 # ---------------------------------------------------------------------------------------------------------------------
 # ps
@@ -91,7 +92,7 @@ RIGHT = (False, False, False, True, True, True, True, False, False)
 def table(rows: Sequence[Row], *, with_model: bool) -> list[str]:
     """The lines of `ps`: a header and one a run."""
     room = terminal.width() if terminal.is_terminal() else None
-    bars = room is not None and room >= WIDE
+    bars = room is not None and has_room_for_bars(rows, with_model, room)
     lines = [line_of(row, with_model=with_model, bar=bars) for row in rows]
     if room is not None and room < WIDE:
         for line in lines:
@@ -104,6 +105,12 @@ def table(rows: Sequence[Row], *, with_model: bool) -> list[str]:
             for colour in (STATE_COLOURS.get(row.state, ""),)
         ]
     return terminal.columns(HEADER, lines, right=RIGHT, styles=styles, room=room)
+
+
+def has_room_for_bars(rows: Sequence[Row], with_model: bool, room: int) -> bool:
+    """Would a sentence of some words still fit beside them?"""
+    lines = [[*line_of(row, with_model=with_model, bar=True)[:-1], ""] for row in rows]
+    return max(map(terminal.cells, terminal.columns(HEADER, lines, right=RIGHT))) + SENTENCE_CELLS <= room
 
 
 def line_of(row: Row, *, with_model: bool, bar: bool = False) -> list[str]:
