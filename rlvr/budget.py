@@ -280,7 +280,9 @@ def time_text(config: TrainConfig, division: Division, longest_answer: int, earl
     measured = f"the median of {len(earlier):,} earlier steps of this model"
     how = f" ({step_s:.1f} s is {measured}; here {' and '.join(reasons)})" if reasons else f", {measured}"
     total = duration_text(config.max_steps * step_s * scale)
-    return f"about {total}: {config.max_steps:,} steps x {step_s * scale:.1f} s{how}"
+    # Part of a step is the same for any size: scaled up, it comes out too long.
+    about = "at most about" if scale > 1 else "about"
+    return f"{about} {total}: {config.max_steps:,} steps x {step_s * scale:.1f} s{how}"
 
 
 def bytes_text(size: int) -> str:
