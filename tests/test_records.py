@@ -66,7 +66,7 @@ def test_nan_is_written_as_null(tmp_path):
 
 def test_a_whole_file_is_replaced_and_read_by_name(tmp_path):
     path = tmp_path / "status.json"
-    status = Status(state="running", kind="train", pid=1, process_start=1.5, started=2.0, updated=3.0)
+    status = Status(state="running", kind="train", created=1.0, pid=1, process_start=1.5, started=2.0, updated=3.0)
     records.write(path, status)
     assert records.read(path, Status) == status
     assert [file.name for file in tmp_path.iterdir()] == ["status.json"]
