@@ -3,11 +3,13 @@
     python benchmarks/cli.py [--rounds 15]
 
 Makes a `training/` folder in a temporary place, runs each command some times in turn, and prints the median, the best
-and the slowest. Every process is a fresh interpreter, as at a prompt. Not a test: a busy machine is slower.
+and the slowest, and the median of the processor time, which a busy machine changes least. Every process is a fresh
+interpreter, as at a prompt. Not a test.
 """
 
 import argparse
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -79,24 +81,34 @@ def write(files: RunFiles, kind: str, start: float, who: dict, state: str) -> No
     records.write(files.status, status)
 
 
+def measure(command: list[str], folder: str) -> tuple[float, float]:
+    """Milliseconds from start to end, and of the processor."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    start = time.perf_counter()
+    subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL, check=True)
+    wall_s = time.perf_counter() - start
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return 1000 * wall_s, 1000 * (after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--rounds", type=int, default=15, metavar="N", help="runs of each command; default 15")
     rounds = parser.parse_args().rounds
     with tempfile.TemporaryDirectory() as folder:
         make_runs(Path(folder) / "training")
-        times: dict[str, list[float]] = {name: [] for name, _ in COMMANDS}
+        times: dict[str, list[tuple[float, float]]] = {name: [] for name, _ in COMMANDS}
         for _ in range(rounds + 1):
             for name, (first, *rest) in COMMANDS:
                 command = [sys.executable, str(ROOT / first) if first.endswith(".py") else first, *rest]
-                start = time.perf_counter()
-                subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL, check=True)
-                times[name].append(1000 * (time.perf_counter() - start))
+                times[name].append(measure(command, folder))
     print(f"{NUM_CYCLES} cycles, {2 * NUM_CYCLES} evaluations, {os.cpu_count()} cores, {rounds} runs of each")
-    print(f"{'ms':<26} median    best  slowest")
+    print(f"{'ms':<26} median    best  slowest  processor")
     for name, taken in times.items():
-        taken = taken[1:]  # the first ones fill the disk cache and write bytecode
-        print(f"{name:<26} {statistics.median(taken):6.0f}  {min(taken):6.0f}  {max(taken):7.0f}")
+        # The first ones fill the disk cache and write bytecode.
+        walls, busy = zip(*taken[1:], strict=True)
+        row = (statistics.median(walls), min(walls), max(walls), statistics.median(busy))
+        print(f"{name:<26} {row[0]:6.0f}  {row[1]:6.0f}  {row[2]:7.0f}  {row[3]:9.0f}")
     return 0
 
 
