@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 from rlvr import cycles, environment, layers, records, supervisor
 from rlvr.base_models import check_adapter
 from rlvr.budget import divide_step
-from rlvr.comparison import pass_ks
 from rlvr.config import EvalConfig, RunConfig, TrainConfig, write_snapshot
 from rlvr.cycles import Run
 from rlvr.errors import RlvrError
@@ -229,6 +228,8 @@ def begin_auto(
     Raises:
         RlvrError: when the first round could not start, or `until` is no goal.
     """
+    from rlvr.comparison import pass_ks  # brings numpy along
+
     goal = parse_goal(until)
     plan_cycle(model, train_overrides)
     config, _ = layers.resolve_for(cycles.model_dir(model), EvalConfig, eval_overrides, frozen_keys(model))
