@@ -265,12 +265,18 @@ class ColabSession(msgspec.Struct, frozen=True, kw_only=True):
     """`colab.json`: the VM that a cycle runs on while it does, so that a new supervisor finds it again.
 
     `base` is the run's folder there, "" until the run was started; `own` VMs are given back when the run ends.
+    `endpoint` is what Colab itself calls the VM. `log_bytes` of what it printed are in the run's log; `per_hour` are
+    compute units from `started` on, 0 where that is not known.
     """
 
     session: str
     gpu: str
     base: str
     own: bool
+    endpoint: str = ""
+    log_bytes: int = 0
+    started: float = 0.0
+    per_hour: float = 0.0
 
 
 class Round(msgspec.Struct, frozen=True, kw_only=True):

@@ -54,6 +54,9 @@ PR_SET_PDEATHSIG = 1
 COMMAND_MARK = "$ "
 """What the log begins a start of the program with."""
 
+OWN_WORDS = "[colab "
+"""What the log begins a line with that its program has not printed."""
+
 TAKEN_OUT = "taken out of the queue"
 ASKED = "asked to stop: it ends after the step in progress, with a checkpoint"
 
@@ -74,7 +77,8 @@ def spawn(run: Run) -> None:
     module = "rlvr.colab.supervisor" if on_colab(run) else "rlvr.auto" if run.kind == "auto" else "rlvr.supervisor"
     # The path is relative to the folder that holds training/, so that a run outlives a move of it.
     root = run.training_dir.parent
-    python_path = [str(ROOT), os.environ.get("PYTHONPATH", "")]
+    environment = {name: value for name, value in os.environ.items() if name != SUPERVISED}
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     with run.files.log.open("ab") as log:
         supervisor = subprocess.Popen(
             # -P: a file of the user in that folder that is called like a module of ours is not imported.
@@ -84,7 +88,7 @@ def spawn(run: Run) -> None:
             stdout=log,
             stderr=log,
             start_new_session=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, python_path))},
+            env=environment,
         )
     status.pid, status.process_start = supervisor.pid, process_start(supervisor.pid) or 0.0
     status.updated = time.time()
@@ -92,21 +96,30 @@ def spawn(run: Run) -> None:
 
 
 def on_colab(run: Run) -> bool:
-    """Does this run live on a rented VM? Then it takes nothing from the runs on this machine."""
+    """Does this run live on a rented VM?"""
     with contextlib.suppress(RlvrError):
         return bool(records.read(run.files.launch, Launch).colab)
     return False
 
 
+def place_of(run: Run, launch: Launch) -> str:
+    """What a run takes for itself: "" for this machine, a rented VM that stays up, or one of its own."""
+    return (launch.colab["session"] or str(run)) if launch.colab else ""
+
+
 def start_waiting() -> list[Run]:
-    """Give every pending run without a living supervisor a new one, in the order of the queue; returns those."""
-    if not any(is_orphan(run) for model in model_names() for run in all_runs(model)):
-        return []
-    with locked():
-        orphans = [run for run, _, _ in waiting_runs() if is_orphan(run)]
-        for run in orphans:
-            spawn(run)
-    return orphans
+    """Give every pending run without a living supervisor a new one, in the order of the queue; returns those.
+
+    Where nothing can be written they stay as they are: a listing can be had all the same.
+    """
+    started: list[Run] = []
+    if any(is_orphan(run) for model in model_names() for run in all_runs(model)):
+        with contextlib.suppress(OSError), locked():
+            for run, _, _ in waiting_runs():
+                if is_orphan(run):
+                    spawn(run)
+                    started.append(run)
+    return started
 
 
 def is_orphan(run: Run) -> bool:
@@ -127,6 +140,8 @@ def status_of(run: Run) -> Status:
 def kill(run: Run, force: bool = False) -> str:
     """End a run: SIGTERM lets it save a checkpoint, `force` kills its whole process group; returns what was done.
 
+    One that waits is taken out of the queue.
+
     A pid that now belongs to another process is never signalled.
 
     Raises:
@@ -136,12 +151,15 @@ def kill(run: Run, force: bool = False) -> str:
         status = status_of(run)
         if status.state not in LIVING:
             raise RlvrError(f"{run} is not running: it is {status.state}")
-        if not is_alive(status):  # pending, and its supervisor is gone
-            mark_killed(run, status, TAKEN_OUT)
+        if status.state == "pending":
+            # Its supervisor has nothing to save, and SIGTERM, as at a shutdown, would leave it in the queue.
+            if is_alive(status):
+                kill_group(status)
+            mark_killed(run, status, 143, TAKEN_OUT)
             return TAKEN_OUT
         if force:
             kill_group(status)
-            mark_killed(run, status_of(run), "killed by force: no checkpoint of the last steps")
+            mark_killed(run, status_of(run), 137, "killed by force: no checkpoint of the last steps")
         else:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(status.pid, signal.SIGTERM)
@@ -152,7 +170,7 @@ def kill(run: Run, force: bool = False) -> str:
         if run.files.colab.exists():
             return f"killed, but its VM goes on and costs money: rlvrctl.py colab stop {run.name}"
         return "killed with its whole process group"
-    return TAKEN_OUT if status.state == "pending" and was_taken_out(run) else ASKED
+    return ASKED
 
 
 def kill_group(status: Status) -> None:
@@ -168,21 +186,9 @@ def kill_group(status: Status) -> None:
         time.sleep(0.02)
 
 
-def was_taken_out(run: Run) -> bool:
-    """After SIGTERM to a pending run: has it ended without having begun?"""
-    while (status := status_of(run)).state == "pending" and is_alive(status):
-        time.sleep(0.05)
-    if status.state == "pending":  # the signal came before its supervisor could take note of it
-        with locked(run.training_dir):
-            status = status_of(run)
-            if status.state == "pending" and not is_alive(status):
-                mark_killed(run, status, TAKEN_OUT)
-    return status.state == "killed"
-
-
-def mark_killed(run: Run, status: Status, message: str) -> None:
+def mark_killed(run: Run, status: Status, code: int, message: str) -> None:
     status.state, status.message, status.waiting_for = "killed", message, ""
-    status.exit_code, status.finished, status.updated = 128 + signal.SIGKILL, time.time(), time.time()
+    status.exit_code, status.finished, status.updated = code, time.time(), time.time()
     records.write(run.files.status, status)
 
 
@@ -199,7 +205,7 @@ def resume(run: Run) -> str:
     while (left := left_of(status)) and time.monotonic() < until:
         time.sleep(0.1)  # the program of a lost run saves its checkpoint
     if left:
-        raise RlvrError(f"{run}: its processes {left} have not ended: stop them, then resume")
+        raise RlvrError(f"{run}: what is left of it (processes {left}) is still at work: wait for it, or end it")
     with locked(run.training_dir):
         check_resumable(run)  # somebody else may have been faster
         launch = records.read(run.files.launch, Launch)
@@ -279,19 +285,23 @@ def blocker(run: Run, launch: Launch) -> Run | None:
     if not launch.queue:
         return None
     waiting: list[tuple[float, Run]] = []
+    place = place_of(run, launch)
     for model in model_names():
         for other in all_runs(model):
             if other.kind == "auto" or (other.model, other.name) == (run.model, run.name):
                 continue
             status = read_status(other.files.status)
-            if status is None or status.state not in LIVING or not is_alive(status) or on_colab(other):
+            if status is None or status.state not in LIVING or not is_alive(status):
+                continue
+            ticket = None
+            with contextlib.suppress(RlvrError):
+                ticket = records.read(other.files.launch, Launch)
+            if place != (place_of(other, ticket) if ticket else ""):
                 continue
             if status.state == "running":
                 return other
-            with contextlib.suppress(RlvrError):
-                ticket = records.read(other.files.launch, Launch)
-                if ticket.ticket < launch.ticket and not waits_for_another(ticket):
-                    waiting.append((ticket.ticket, other))
+            if ticket is not None and ticket.ticket < launch.ticket and not waits_for_another(ticket):
+                waiting.append((ticket.ticket, other))
     return min(waiting, key=lambda pair: pair[0])[1] if waiting else None
 
 
@@ -351,8 +361,7 @@ def supervise(run: Run) -> int:
             preexec_fn=end_with_parent(os.getpid()),
         )
     except Stopped:
-        status.write(state="killed", finished=time.time(), exit_code=143, waiting_for="", message=TAKEN_OUT)
-        return 143
+        return 143  # it is still pending: whoever takes a run out of the queue writes that down
     except (RlvrError, OSError) as error:
         status.write(state="failed", finished=time.time(), exit_code=2, waiting_for="", message=str(error))
         return 2
@@ -465,7 +474,7 @@ def last_words(log: Path, size: int = 16_384) -> str:
         text = "\n" + file.read().decode("utf-8", "replace")
     # What was printed before the last start is of an earlier attempt.
     last_attempt = text.rpartition(f"\n{COMMAND_MARK}")[2].splitlines()[1:]
-    lines = [line.strip() for line in last_attempt if line.strip()]
+    lines = [line.strip() for line in last_attempt if line.strip() and not line.startswith(OWN_WORDS)]
     errors = [line for line in lines if re.match(r"(error|\w*(Error|Exception|Interrupt))\b", line)]
     return (errors or lines or ["it printed nothing"])[-1][:500]
 

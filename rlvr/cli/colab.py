@@ -4,23 +4,36 @@
 """
 
 import argparse
+import contextlib
 import json
-import secrets
+import signal
 import sys
 import tarfile
 import tempfile
+import time
 from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
 
 from rlvr import cycles, records, supervisor
 from rlvr.cli import RUN_HELP, Command, follow, start
-from rlvr.colab import client
+from rlvr.colab import bundle, client
 from rlvr.colab import supervisor as colab_supervisor
 from rlvr.cycles import COLAB_FILE, Run
 from rlvr.errors import RlvrError
-from rlvr.records import ColabSession
-from rlvr.status import LIVING
+from rlvr.records import ColabSession, Launch
+from rlvr.status import LIVING, StatusFile
 
 DEFAULT_GPU = "A100"
+
+
+class User(NamedTuple):
+    """Who rented a VM from this folder: a run, or, with `run` empty, `colab up`; `what` is for a person."""
+
+    run: str
+    what: str
+    in_use: bool
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +45,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     train = verbs.add_parser("train", help="the next cycle on that VM, which stays up")
     start.train_arguments(train)
     ps = verbs.add_parser("ps", help="every VM that costs money, and what runs on it")
-    ps.add_argument("--json", action="store_true", help="a list of objects: session, endpoint, hardware, run")
+    ps.add_argument("--json", action="store_true", help="a list of objects: session, endpoint, hardware, run, in_use")
     log = verbs.add_parser("log", help="the log of a run, as `log` prints it")
     follow.log_arguments(log)
     trace = verbs.add_parser("trace", help="the completions of a run, as `trace` prints them")
@@ -40,10 +53,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     pull = verbs.add_parser("pull", help="fetch what is new of a run whose supervisor here is gone")
     pull.add_argument("run", metavar="RUN", help=RUN_HELP)
     pull.add_argument("--checkpoints", action="store_true", help="its checkpoints too")
-    stop = verbs.add_parser("stop", help="stop a run with a checkpoint and give its VM back")
-    stop.add_argument("run", metavar="RUN", help=RUN_HELP)
+    stop = verbs.add_parser("stop", help="stop a run with a checkpoint and give its VM back; or just a VM")
+    stop.add_argument("run", metavar="RUN|VM", help=f"{RUN_HELP}; or the name or endpoint of a VM that ps lists")
     down = verbs.add_parser("down", help="give the VM of `up` back")
-    down.add_argument("--all", action="store_true", help="also every VM of ours that no living run uses")
+    down.add_argument("--all", action="store_true", help="also every VM of this folder that no living run uses")
     for each in (push, ps, pull, stop, down):
         add_auth(each)
 
@@ -70,13 +83,23 @@ def up(args: argparse.Namespace) -> int:
         print(f"VM {kept.session} ({kept.gpu}) is up already.")
         return 0
     usage = colab_supervisor.check_account(colab_supervisor.Options(gpu, args.auth))
-    print(f"Balance {usage.balance:g} compute units. Renting a {gpu} ...", flush=True)
-    name = f"{colab_supervisor.SESSION_PREFIX}up-{secrets.token_hex(2)}"
-    cycles.TRAINING_DIR.mkdir(exist_ok=True)
+    if not cycles.model_names():
+        raise RlvrError("no model here to train: make one with rlvrctl.py init --model NAME, then rent a VM")
+    cost = colab_supervisor.cost_text(gpu, usage)
+    print(f"Balance {usage.balance:g} compute units. {cost} Renting a {gpu} ...", flush=True)
+    name = colab_supervisor.session_name("up")
+    kept = ColabSession(session=name, gpu=gpu, base="", own=False)
     # Written first: were this command interrupted now, `down` would still know the name.
-    records.write(COLAB_FILE, ColabSession(session=name, gpu=gpu, base="", own=False))
-    client.new(name, gpu, args.auth)
-    print(f"VM {name} is up, {client.usage(args.auth).per_hour:g} compute units an hour from now on.")
+    records.write(COLAB_FILE, kept)
+    try:
+        rented = client.new(name, gpu, args.auth)
+    except client.Refused:
+        COLAB_FILE.unlink()
+        raise
+    records.write(COLAB_FILE, msgspec.structs.replace(kept, endpoint=rented.endpoint, started=time.time()))
+    rate = client.usage(args.auth).per_hour
+    colab_supervisor.remember_rate(gpu, rate - usage.per_hour)
+    print(f"VM {name} is up, {rate:g} compute units an hour from now on, used or not.")
     start.say_next("rlvrctl.py colab train", "rlvrctl.py colab ps", "rlvrctl.py colab down")
     return 0
 
@@ -86,7 +109,8 @@ def kept_session(auth: str) -> ColabSession | None:
     if not COLAB_FILE.exists():
         return None
     kept = records.read(COLAB_FILE, ColabSession)
-    return kept if any(each.name == kept.session for each in client.sessions(auth)) else None
+    found = client.find(kept.session, kept.endpoint, auth)
+    return kept if found is not None and found.name == kept.session else None
 
 
 def needed_session(auth: str) -> ColabSession:
@@ -120,52 +144,78 @@ def train(args: argparse.Namespace) -> int:
 
 def ps(args: argparse.Namespace) -> int:
     sessions = client.sessions(args.auth)
-    users = used_sessions()
+    users = users_of_vms()
     if args.json:
-        rows = [{**each._asdict(), "run": users.get(each.name, "")} for each in sessions]
-        print(json.dumps([{"session": row.pop("name"), **row} for row in rows]))
-        return 0
-    if not sessions:
+        rows = [
+            {
+                "session": each.name,
+                "endpoint": each.endpoint,
+                "hardware": each.hardware,
+                "run": user.run,
+                "in_use": user.in_use,
+            }
+            for each in sessions
+            for user in [user_of(each, users)]
+        ]
+        print(json.dumps(rows))
+    elif not sessions:
         print("No VM is rented.")
-        return 0
-    for each in sessions:
-        user = users.get(each.name, "nothing of ours runs on it")
-        print(f"{each.name:<24} {each.hardware:<6} {each.endpoint:<20} {user}")
-    usage = client.usage(args.auth)
-    print(f"{usage.per_hour:g} compute units an hour, {usage.balance:g} left.")
+    else:
+        for each in sessions:
+            what = user_of(each, users).what or "nothing of this folder"
+            print(f"{each.name:<24} {each.hardware:<6} {each.endpoint:<20} {what}")
+        usage = client.usage(args.auth)
+        print(f"{usage.per_hour:g} compute units an hour, {usage.balance:g} left.")
     warn_of_idle(sessions, users)
     return 0
 
 
-def warn_of_idle(sessions: list[client.Session], users: dict[str, str]) -> None:
+def warn_of_idle(sessions: list[client.Session], users: dict[str, User]) -> None:
     """Say loudly which VMs cost money for nothing."""
     for each in sessions:
-        if each.name == client.ORPHAN:
-            print(
-                f"WARNING: VM {each.endpoint} costs money and has no name here: stop it on colab.research.google.com "
-                "(Manage sessions)",
-                file=sys.stderr,
-            )
-        elif each.name not in users and each.name.startswith(colab_supervisor.SESSION_PREFIX):
-            print(
-                f"WARNING: VM {each.name} costs money and nothing runs on it: rlvrctl.py colab down --all",
-                file=sys.stderr,
-            )
-
-
-def used_sessions() -> dict[str, str]:
-    """Session -> what it is there for: a living run, or `colab up`."""
-    users = {}
-    if COLAB_FILE.exists():
-        users[records.read(COLAB_FILE, ColabSession).session] = "kept by colab up"
-    for run in colab_runs():
-        session = records.read(run.files.colab, ColabSession).session
-        state = supervisor.status_of(run).state
-        if state in LIVING:
-            users[session] = str(run)
+        user = user_of(each, users)
+        stop_it = f"rlvrctl.py colab stop {each.endpoint if each.name == client.ORPHAN else each.name} gives it back"
+        if user.in_use:
+            continue
+        if user.what:
+            what = f"{user.what}: {stop_it if user.run else 'rlvrctl.py colab down gives it back'}"
+        elif each.name == client.ORPHAN:
+            what = f"it has no name here: unless you use it elsewhere, {stop_it}"
+        elif each.name.startswith(our_prefix()):
+            what = f"nothing runs on it: {stop_it}"
         else:
-            users.setdefault(session, f"{run} ({state}: rlvrctl.py resume {run.name} finds it again)")
+            continue  # a person's own, or of another folder
+        print(f"WARNING: VM {each.endpoint} costs money, and {what}", file=sys.stderr)
+
+
+def our_prefix() -> str:
+    """What the names of all VMs begin with that were rented from this folder."""
+    return f"{colab_supervisor.SESSION_PREFIX}{colab_supervisor.folder_tag()}-"
+
+
+def users_of_vms() -> dict[str, User]:
+    """The endpoint, and the name, of a VM -> who rented it here."""
+    users = {}
+    kept = records.read(COLAB_FILE, ColabSession) if COLAB_FILE.exists() else None
+    if kept is not None:
+        users[kept.session] = users[kept.endpoint] = User("", "it is kept by colab up and nothing runs on it", False)
+    for run in colab_runs():
+        session = records.read(run.files.colab, ColabSession)
+        state = supervisor.status_of(run).state
+        if state == "running":
+            user = User(str(run), f"{run} runs on it", True)
+        elif session.own:
+            goes_on = "" if state == "done" else f", which rlvrctl.py resume {run.name} would go on with"
+            user = User(str(run), f"it is left of {run}, {state}{goes_on}", False)
+        else:
+            continue
+        users[session.session] = users[session.endpoint] = user
+    users.pop("", None)
     return users
+
+
+def user_of(session: client.Session, users: dict[str, User]) -> User:
+    return users.get(session.endpoint) or users.get(session.name) or User("", "", False)
 
 
 def colab_runs() -> list[Run]:
@@ -188,49 +238,104 @@ def pull(args: argparse.Namespace) -> int:
     if status.state in LIVING:
         print(f"{run} is {status.state}: its supervisor fetches everything as it comes.")
         return 0
-    if not run.files.colab.exists():
-        raise RlvrError(f"{run} has no VM any more: what was fetched of it lies in {run.folder}")
-    session = records.read(run.files.colab, ColabSession)
+    session = session_of(run)
+    if session is None or not session.base:
+        raise RlvrError(f"{run} has no VM: what was fetched of it lies in {run.folder}")
     options = colab_supervisor.Options(session.gpu, args.auth)
+    bundle.clear_leftovers(run.files)
     state = colab_supervisor.mirror(run, session, options, checkpoints=args.checkpoints)
-    print(f"{run}: fetched; on the VM: {state['phase']}.")
+    steps = supervisor.status_of(run).step
+    print(f"{run}: fetched up to step {steps}; on the VM: {state['phase']}.")
+    start.say_next(f"rlvrctl.py resume {run.name}", f"rlvrctl.py colab stop {run.name}")
     return 0
 
 
+def session_of(run: Run) -> ColabSession | None:
+    return records.read(run.files.colab, ColabSession) if run.files.colab.exists() else None
+
+
 def stop(args: argparse.Namespace) -> int:
+    for each in client.sessions(args.auth):
+        if args.run in (each.name, each.endpoint) and args.run != client.ORPHAN:
+            return stop_vm(each, args.auth)
     run = cycles.find_run(args.run, args.model)
-    if supervisor.status_of(run).state in LIVING:
-        print(f"{run}: {supervisor.kill(run)}; its VM is given back then")
+    status = supervisor.status_of(run)
+    if status.state in LIVING:
+        print(f"{run}: {supervisor.kill(run)}; then its VM is given back")
         return 0
-    if not run.files.colab.exists():
+    session = session_of(run)
+    if session is None:
         print(f"{run} has no VM.")
         return 0
-    session = records.read(run.files.colab, ColabSession)
-    give_back(session.session, args.auth)
-    run.files.colab.unlink()
+    with cycles.locked(run.training_dir):
+        status = supervisor.status_of(run)
+        if status.state in LIVING:
+            raise RlvrError(f"{run} is {status.state} again: rlvrctl.py kill {run.name} stops it")
+        StatusFile(run.files.status, status).write(state="running", message="its VM is given back")
+    print(f"{run}: its VM {session.session} saves a checkpoint, which is fetched, and is given back ...", flush=True)
+    with run.files.log.open("a", encoding="utf-8") as log_file, contextlib.redirect_stdout(log_file):
+        colab_supervisor.supervise(run, stop=[signal.SIGTERM])
+    status = supervisor.status_of(run)
+    print(f"{run} is {status.state}{': ' + status.message if status.message else ''}.")
+    return 1 if run.files.colab.exists() else 0
+
+
+def stop_vm(session: client.Session, auth: str) -> int:
+    """Give a VM back that no run uses."""
+    user = user_of(session, users_of_vms())
+    if user.in_use:
+        raise RlvrError(f"{user.run} runs on it: rlvrctl.py colab stop {user.run} stops both")
+    if user.what and not user.run:
+        raise RlvrError("it is kept by colab up: rlvrctl.py colab down gives it back")
+    give_back(session, auth)
     return 0
 
 
 def down(args: argparse.Namespace) -> int:
     if COLAB_FILE.exists():
         kept = records.read(COLAB_FILE, ColabSession)
-        give_back(kept.session, args.auth)
+        if users := runs_on(kept.session):
+            names = " ".join(run.name for run in users)
+            raise RlvrError(f"VM {kept.session} is used by {names}: rlvrctl.py kill {names} first")
+        give_back(client.Session(kept.session, kept.endpoint, kept.gpu), auth=args.auth)
         COLAB_FILE.unlink()
     elif not args.all:
         print("No VM was rented with colab up.")
-    if args.all:
-        living = {name for name, user in used_sessions().items() if "(" not in user}
-        for each in client.sessions(args.auth):
-            if each.name.startswith(colab_supervisor.SESSION_PREFIX) and each.name not in living:
-                give_back(each.name, args.auth)
-    warn_of_idle(client.sessions(args.auth), used_sessions())
+    users = users_of_vms()
+    for each in client.sessions(args.auth) if args.all else ():
+        user = user_of(each, users)
+        if not user.in_use and (user.run or each.name.startswith(our_prefix())):
+            give_back(each, args.auth)
+    warn_of_idle(client.sessions(args.auth), users_of_vms())
     return 0
 
 
-def give_back(session: str, auth: str) -> None:
-    if not client.stop(session, auth):
-        raise RlvrError(f"VM {session} is still on Colab's list and costs money: try again, or stop it on the website")
-    print(f"VM {session} is given back.")
+def runs_on(session: str) -> list[Run]:
+    """The living runs that are on this VM or wait for it."""
+    found = []
+    for model in cycles.model_names():
+        for run in cycles.cycle_runs(model):
+            if supervisor.on_colab(run) and supervisor.status_of(run).state in LIVING:
+                launch = records.read(run.files.launch, Launch)
+                found += [run] if launch.colab["session"] == session else []
+    return found
+
+
+def give_back(session: client.Session, auth: str) -> None:
+    """Give a VM back, and forget which run had it.
+
+    Raises:
+        RlvrError: when it is still on Colab's list.
+    """
+    if not client.stop(session.name, session.endpoint, auth):
+        raise RlvrError(
+            f"VM {session.name} ({session.endpoint}) is still on Colab's list and costs money: try again, or stop it "
+            "on colab.research.google.com (Manage sessions)"
+        )
+    for run in colab_runs():
+        if session.name == records.read(run.files.colab, ColabSession).session:
+            run.files.colab.unlink()
+    print(f"VM {session.name if session.name != client.ORPHAN else session.endpoint} is given back.")
 
 
 VERBS = {
@@ -254,6 +359,7 @@ COMMANDS = {
             "rlvrctl.py colab up --gpu L4",
             "rlvrctl.py colab train --max-steps 100",
             "rlvrctl.py colab ps",
+            "rlvrctl.py colab stop 006",
             "rlvrctl.py colab down",
         ),
         "Rented Colab VMs, through the client google-colab-cli: what runs there is mirrored into training/.",

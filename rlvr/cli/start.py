@@ -6,6 +6,7 @@ import json
 import signal
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from rlvr import config, cycles, environment, layer_files, layers, presets, records, runs, supervisor
@@ -87,7 +88,12 @@ def train(args: argparse.Namespace, session: str = "") -> int:
     busy = [run for run in cycles.cycle_runs(model) if supervisor.status_of(run).state in LIVING]
     colab = prepare_colab(args, plan, session) if args.on_colab else None
     run = runs.begin_cycle(
-        model, overrides, parent=parent, after=args.after or "", queue=not (args.no_queue or colab), colab=colab
+        model,
+        overrides,
+        parent=parent,
+        after=args.after or "",
+        queue=not args.no_queue and (colab is None or bool(session)),  # a VM of its own is not waited for
+        colab=colab,
     )
     if args.save:
         keep(model, overrides, "train")
@@ -104,8 +110,6 @@ def prepare_colab(args: argparse.Namespace, plan: runs.Plan, session: str) -> di
     from rlvr.colab import supervisor as colab_supervisor
     from rlvr.colab.supervisor import Options
 
-    if args.after:
-        raise RlvrError("--after does not go with --on-colab: a rented VM does not wait")
     options = Options(args.gpu.upper(), args.auth, args.max_restarts, session)
     usage = colab_supervisor.check_account(options)
     colab_supervisor.make_spec(plan.config, warm=False, resume=False)
@@ -241,12 +245,14 @@ def evaluate(args: argparse.Namespace) -> int:
             raise RlvrError("give either --adapters or --adapter-a and --adapter-b")
         participants = [args.adapter_a or "base", args.adapter_b or runs.LATEST]
     supervisor.start_waiting()
-    adapters = [runs.find_participant(name, model) for name in participants or ("base", runs.LATEST)]
     run = runs.begin_eval(model, participants, overrides, after=args.after or "", queue=not args.no_queue)
     if args.save:
         keep(model, overrides, "eval")
     cycles.remember_model(model)
-    names = [cycles.participant_name(adapter, model) for adapter in adapters]
+    launch = records.read(run.files.launch, records.Launch)
+    names = [
+        name if name == cycles.BASE else cycles.participant_name(Path(name), model) for name in launch.participants
+    ]
     return announce(run, " against ".join(names), args.foreground)
 
 
@@ -336,6 +342,8 @@ def queue(args: argparse.Namespace) -> int:
         print("Nothing waits.")
     for run, status, _ in rows:
         again = "  (its supervisor was gone: started again)" if str(run) in restarted else ""
+        if supervisor.is_orphan(run):
+            again = "  (nobody looks after it: its folder cannot be written)"
         print(f"{run}  waiting for {status.waiting_for or 'its turn'}{again}")
     return 0
 
@@ -367,6 +375,7 @@ COMMANDS = {
             "rlvrctl.py eval",
             "rlvrctl.py eval --adapters base 001 003 -n 200 -k 8",
             "rlvrctl.py eval --adapter-a 001 --adapter-b 002",
+            "rlvrctl.py eval --after live",
         ),
         "Compare checkpoints on held-out tasks in the background; the result lies under the highest of them.",
     ),

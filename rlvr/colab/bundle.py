@@ -6,13 +6,18 @@ import re
 import shutil
 import tarfile
 import tempfile
+import tomllib
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from packaging.requirements import Requirement
+from packaging.version import Version
 
 from rlvr.colab import remote
+from rlvr.colab.client import scrub
+from rlvr.config import TrainConfig, read_layers, resolve, write_snapshot
 from rlvr.cycles import RunFiles
 from rlvr.errors import RlvrError
 
@@ -21,11 +26,22 @@ DISTRIBUTION = "oeis-rlvr"
 NOT_PINNED = ("torch",)
 """Left as the VM has them: its torch fits its driver."""
 
+PIECE_PREFIX = ".piece-"
+"""What the folders begin with in which a piece is unpacked, beside the files that it is for."""
+
 NOT_ON_THE_VM = ("textual", "argcomplete", "tomlkit")
 
 
-def pinned_requirements() -> tuple[list[str], list[str]]:
-    """What the VM installs: our dependencies at the versions that are installed here, and those of the extra "gpu".
+class Requirements(NamedTuple):
+    """What the VM installs: our dependencies at the versions that are here, their ranges, and those of a GPU."""
+
+    pinned: list[str]
+    ranges: list[str]
+    gpu: list[str]
+
+
+def requirements() -> Requirements:
+    """Read from what is installed here.
 
     Raises:
         RlvrError: when this project is not installed, so that nobody knows its dependencies.
@@ -36,14 +52,18 @@ def pinned_requirements() -> tuple[list[str], list[str]]:
         raise RlvrError(
             "the project is not installed in this Python: run make setup, and use .venv/bin/python"
         ) from None
-    pinned, gpu = [], []
+    found = Requirements([], [], [])
     for requirement in map(Requirement, texts):
+        ranged = f"{requirement.name}{requirement.specifier}"
         if requirement.marker is not None:
             if requirement.marker.evaluate({"extra": "gpu"}) and not requirement.marker.evaluate({"extra": ""}):
-                gpu.append(f"{requirement.name}{requirement.specifier}")
-        elif requirement.name not in (*NOT_PINNED, *NOT_ON_THE_VM):
-            pinned.append(f"{requirement.name}=={metadata.version(requirement.name)}")
-    return pinned, gpu
+                found.gpu.append(ranged)
+        elif requirement.name not in NOT_ON_THE_VM:
+            found.ranges.append(ranged)
+            if requirement.name not in NOT_PINNED:
+                # Without a local part such as +cpu, which no index has.
+                found.pinned.append(f"{requirement.name}=={Version(metadata.version(requirement.name)).public}")
+    return found
 
 
 def code_files() -> list[Path]:
@@ -63,7 +83,8 @@ def make_bundle(
         if checkpoint is not None:
             archive.add(checkpoint, f"run/{files.checkpoints.name}/{checkpoint.name}")
             for path in (files.metrics, files.trace, files.tasks):
-                archive.add(path, f"run/{path.name}")
+                if path.exists():
+                    archive.add(path, f"run/{path.name}")
         if parent is not None:
             archive.add(parent, "parent/adapter")
             outcomes = RunFiles(parent.parent).outcomes
@@ -73,6 +94,23 @@ def make_bundle(
             file = Path(folder) / "spec.json"
             file.write_text(json.dumps(spec), encoding="utf-8")
             archive.add(file, file.name)
+
+
+def cut(archive: Path, part_bytes: int) -> list[Path]:
+    """The archive in parts of at most `part_bytes`, numbered, beside it: a request carries one whole file."""
+    parts = []
+    with archive.open("rb") as file:
+        while block := file.read(part_bytes):
+            parts.append(archive.with_name(f"{archive.name}.{len(parts):03d}"))
+            parts[-1].write_bytes(block)
+    archive.unlink()
+    return parts
+
+
+def clear_leftovers(files: RunFiles) -> None:
+    """Take away what a mirror that was killed left."""
+    for path in files.folder.glob(f"{PIECE_PREFIX}*"):
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def what_we_have(files: RunFiles) -> tuple[dict[str, list[Any]], list[str]]:
@@ -86,35 +124,62 @@ def what_we_have(files: RunFiles) -> tuple[dict[str, list[Any]], list[str]]:
     return have, remote.whole_checkpoints(files.checkpoints)
 
 
+def join(parts: Sequence[Path], piece: Path, sha256: str) -> None:
+    """Put the parts of a piece together.
+
+    Raises:
+        RlvrError: when they do not make up what the VM has packed.
+    """
+    with piece.open("wb") as file:
+        for part in parts:
+            file.write(part.read_bytes())
+            part.unlink()
+    if remote.prefix_sha256(piece, piece.stat().st_size) != sha256:
+        raise RlvrError("what came from the VM is not whole: it is fetched again")
+
+
 def apply_piece(piece: Path, manifest: dict[str, Any], files: RunFiles, kept_checkpoints: list[str]) -> None:
     """Add what a piece holds to the run's files, so that a reader never meets a file that became shorter or half.
 
     Raises:
         RlvrError: for a piece that does not fit, which leaves the files as they are.
     """
-    with tempfile.TemporaryDirectory(dir=files.folder, prefix=".piece-") as folder:
+    with tempfile.TemporaryDirectory(dir=files.folder, prefix=PIECE_PREFIX) as folder:
         new = Path(folder)
         try:
             with tarfile.open(piece) as archive:
                 archive.extractall(new, filter="data")
         except (tarfile.TarError, EOFError, OSError) as error:
-            raise RlvrError(f"what came from the VM is broken ({error}): it is fetched again") from None
-        for name, offset in manifest["files"].items():
-            if not re.fullmatch(r"[\w.-]+", name) or name in remote.LOCAL_FILES:
+            raise RlvrError(f"what came from the VM cannot be unpacked here ({error}): it is fetched again") from None
+        for name in [*manifest["files"], *manifest["checkpoints"]]:
+            if not re.fullmatch(r"\w[\w.-]*", name) or name in remote.LOCAL_FILES:
                 raise RlvrError(f"the VM sent a file {name!r} that a run does not have")
-            part = new / "files" / name
-            if name == remote.LOG_FILE:
-                with files.log.open("ab") as log:
-                    log.write(part.read_bytes())
-            add_bytes(files.folder / name, part, offset)
+        # The checkpoints first: with them, what they do not know of can be made again.
         for name in manifest["checkpoints"]:
             files.checkpoints.mkdir(exist_ok=True)
             replace_folder(new / "checkpoints" / name, files.checkpoints / name)
+        for name, offset in manifest["files"].items():
+            add_bytes(files.folder / name, new / "files" / name, offset)
         if manifest["adapter"]:
             replace_folder(new / "adapter", files.adapter)
+        log = new / "files" / remote.LOG_FILE
+        if log.exists():
+            with files.log.open("ab") as file:
+                file.write(
+                    scrub(log.read_text(encoding="utf-8", errors="surrogateescape")).encode("utf-8", "surrogateescape")
+                )
     for name in remote.whole_checkpoints(files.checkpoints):
         if kept_checkpoints and name not in kept_checkpoints:
             shutil.rmtree(files.checkpoints / name)
+
+
+def keep_provenance(files: RunFiles, about: dict[str, Any], parent: str) -> None:
+    """Write into the run's own config what the trainer on the VM recorded: versions, data, machine."""
+    here = tomllib.loads(files.config.read_text(encoding="utf-8")).get("provenance", {})
+    about = {**about, "parent": parent}
+    if "num_tasks" in about and about != here:
+        config, origins = resolve(TrainConfig, read_layers(files.config, TrainConfig))
+        write_snapshot(files.config, config, origins, about)
 
 
 def add_bytes(path: Path, part: Path, offset: int) -> None:

@@ -4,6 +4,7 @@ Its exit codes do not tell success: `exec` ends with 0 whatever the code did, `s
 unknown GPU name silently becomes an A100. So texts are read, remote code has to say that it came through, and names
 are checked here. Standard input is closed, because it asks for a login there; every call has a deadline of our own,
 because its --timeout is not enforced. What it prints may hold tokens, so every text is scrubbed before it is kept.
+It also forgets the name of a VM that did not answer once: so a VM is known by its endpoint, and stopped by it.
 
 Written against google-colab-cli 0.7.5.
 """
@@ -23,6 +24,8 @@ from rlvr.errors import RlvrError
 GPUS = ("T4", "L4", "G4", "A100", "H100")
 AUTHS = ("oauth2", "adc")
 CALL_TIMEOUT_S = 180.0
+NEW_TIMEOUT_S = 900.0
+TRANSFER_TIMEOUT_S = 1800.0
 MARK = "RLVR-RESULT "
 """Begins the line by which remote code says that it came through; the rest is JSON."""
 
@@ -33,8 +36,10 @@ ORPHAN = "?"
 """What the client calls a VM that it has no name for."""
 
 SECRETS = re.compile(
-    r"""(?ix) ya29\.[\w.-]+ | bearer\s+[\w.~+/=-]+
-    | (?: [\w-]*token | authorization | client_secret | code_challenge ) ["']? \s* [=:] \s* ["']? [^\s"'&,)}]+"""
+    r"""(?ix) ya29\.[\w.-]+ | \b1//[\w-]{20,} | \b4/0[\w-]{20,} | \bhf_[a-z0-9]{16,} | bearer\s+[\w.~+/=-]+
+    | (?<=://) [^\s/@:]+ : [^\s/@]+ (?=@)
+    | (?: [\w-]*token | authorization | client_secret | code_challenge ) ["']? \s* [=:] \s*
+      (?: bearer \s+ )? ["']? [^\s"'&,)}]+"""
 )
 
 
@@ -62,6 +67,10 @@ class Unreachable(RlvrError):
     """Colab could not be asked; the VM may be well."""
 
 
+class Refused(RlvrError):
+    """Colab gives no such VM, now or to this account."""
+
+
 def scrub(text: str) -> str:
     """The text without tokens.
 
@@ -86,6 +95,9 @@ def find_client() -> str:
     return found
 
 
+VERBS = ("usage", "sessions", "new", "stop", "exec", "upload", "download")
+
+
 class Called(NamedTuple):
     """What a call printed, scrubbed."""
 
@@ -100,6 +112,7 @@ def call(*arguments: str, auth: str = "", timeout_s: float = CALL_TIMEOUT_S) -> 
     Raises:
         Gone, Unreachable, RlvrError: for the failures that it is known to print, whatever its exit code.
     """
+    verb = next(word for word in arguments if word in VERBS)
     command = [find_client(), *(["--auth", auth] if auth else []), *arguments]
     try:
         done = subprocess.run(
@@ -112,9 +125,11 @@ def call(*arguments: str, auth: str = "", timeout_s: float = CALL_TIMEOUT_S) -> 
             env={**os.environ, "COLUMNS": "200", "NO_COLOR": "1"},
         )
     except subprocess.TimeoutExpired:
-        raise Unreachable(f"colab {arguments[0]}: no answer within {timeout_s:.0f} s: try again") from None
+        raise Unreachable(f"colab {verb}: no answer within {timeout_s:.0f} s: try again") from None
+    except OSError as error:
+        raise RlvrError(f"{command[0]}: cannot be started: {error.strerror}: install it again") from None
     called = Called(done.returncode, scrub(done.stdout), scrub(done.stderr))
-    raise_known(arguments[0], called)
+    raise_known(verb, called)
     return called
 
 
@@ -124,23 +139,31 @@ def raise_known(verb: str, called: Called) -> None:
     Raises:
         Gone, Unreachable, RlvrError
     """
-    text = re.sub(r"\s+", " ", called.out + called.err)
-    if called.code and re.search(r"authorization code|default credentials were not found|not logged in", text, re.I):
+    # A traceback is drawn in a box and broken anywhere, also within words.
+    text = re.sub(r"[\s│]+", "", called.out + called.err).lower()
+
+    def says(*phrases: str) -> bool:
+        return any(phrase.replace(" ", "").lower() in text for phrase in phrases)
+
+    if called.code and says(
+        "authorization code", "default credentials were not found", "invalid_grant", "Reauthentication is needed"
+    ):
         raise RlvrError(
             "not logged in to Colab: run `colab sessions` once in a terminal and follow its link, "
             "or log in with gcloud and give --auth adc"
         )
-    if called.code and re.search(r"Failed to resolve|NameResolutionError|Connection refused|ConnectionError", text):
-        raise Unreachable("Colab cannot be reached: check the network, then try again; a running VM goes on meanwhile")
-    if re.search(r"Session '[^']*' not found|Pruned \d+ stale", text):
+    if re.search(r"session'[^']*'notfound\.", text) or says("appears to be lost (404/401)"):
         raise Gone(f"colab {verb}: the VM is not there any more")
-    if "Allocation refused" in text or "Too many" in text:
-        raise RlvrError(
-            "Colab refused a VM: the account's limit of VMs or its compute units are used up: "
-            "rlvrctl.py colab ps shows what runs, colab pay buys units"
+    if called.code and says("Failed to resolve", "Connection refused", "Network is unreachable", "ConnectionError:"):
+        raise Unreachable("Colab cannot be reached: check the network, then try again; a running VM goes on meanwhile")
+    if verb == "new" and says("Allocation refused"):
+        raise Refused(
+            "Colab refused a VM: too many are up, the compute units are used up, or it has none to give now: "
+            "rlvrctl.py colab ps shows what runs, `colab pay` buys units, another --gpu may be free"
         )
-    if match := re.search(r"Backend rejected accelerator '?(\w+)'?", text):
-        raise RlvrError(f"Colab has no {match[1]} for this account now: try another --gpu or later")
+    if verb == "new" and says("Backend rejected accelerator"):
+        gpu = re.search(r"rejectedaccelerator'?(\w+?)'?\.", text)
+        raise Refused(f"Colab has no {gpu[1].upper() if gpu else 'such GPU'} for this account: try another --gpu")
 
 
 def failed(verb: str, called: Called) -> RlvrError:
@@ -183,39 +206,75 @@ def usage(auth: str = "") -> Usage:
 
 def sessions(auth: str = "") -> list[Session]:
     """Every VM of the account, those without a name too."""
-    try:
-        called = call("sessions", auth=auth)
-    except Gone:  # it has just forgotten a reclaimed one, and lists the others when asked again
-        called = call("sessions", auth=auth)
+    called = call("sessions", auth=auth)
     if called.code:
         raise failed("sessions", called)
     found = [match for line in called.out.splitlines() if (match := SESSION_LINE.fullmatch(line.strip()))]
+    if not found:
+        # It says that there is none where a login has failed, too; this tells the two apart.
+        usage(auth)
     return [Session(match["name"], match["endpoint"], match["hardware"]) for match in found]
 
 
-def new(name: str, gpu: str, auth: str = "") -> None:
+def find(name: str, endpoint: str, auth: str = "") -> Session | None:
+    """The VM of that endpoint, under whatever name, or where none is known, of that name."""
+    for each in sessions(auth):
+        if each.endpoint == endpoint if endpoint else each.name == name:
+            return each
+    return None
+
+
+def new(name: str, gpu: str, auth: str = "") -> Session:
     """Rent a VM under a name that no session has: the client would forget the other VM, which costs on.
 
     Raises:
         RlvrError: when it is refused, or the name is taken.
     """
-    if any(session.name == name for session in sessions(auth)):
-        raise RlvrError(f"a Colab session {name!r} exists already: stop it first with rlvrctl.py colab down")
-    called = call("new", "-s", name, "--gpu", check_gpu(gpu), auth=auth, timeout_s=900)
-    if called.code or not any(session.name == name for session in sessions(auth)):
-        raise failed("new", called)
+    gpu = check_gpu(gpu)
+    before = sessions(auth)
+    if any(each.name == name for each in before):
+        raise RlvrError(f"a Colab session {name!r} exists already: give it back with rlvrctl.py colab stop {name}")
+    try:
+        called = call("new", "-s", name, "--gpu", gpu, auth=auth, timeout_s=NEW_TIMEOUT_S)
+        error = failed("new", called)
+    except Refused:
+        raise
+    except RlvrError as caught:
+        error = caught
+    after = [each for each in sessions(auth) if each not in before]
+    for each in after:
+        if each.name == name:
+            if each.hardware == gpu:
+                return each
+            stop(name, each.endpoint, auth)
+            raise RlvrError(f"Colab gave a {each.hardware} instead of a {gpu}: it was given back: try again later")
+    strays = ", ".join(each.endpoint for each in after)
+    raise RlvrError(
+        f"{error}; meanwhile a VM {strays} came up, which costs money: rlvrctl.py colab stop {strays}"
+        if after
+        else str(error)
+    )
 
 
-def stop(name: str, auth: str = "") -> bool:
+def stop(name: str, endpoint: str = "", auth: str = "") -> bool:
     """Give a VM back; true when it is gone from the server's list, which is the only proof."""
     with contextlib.suppress(Gone):
         call("stop", "-s", name, auth=auth)
-    return all(session.name != name for session in sessions(auth))
+    left = find(name, endpoint, auth)
+    if left is None:
+        return True
+    # The client has forgotten its name: it stops what a list of its own tells it.
+    entry = {"name": "left", "token": "", "url": "http://127.0.0.1:9", "endpoint": left.endpoint}
+    with tempfile.TemporaryDirectory(prefix="rlvr-colab-") as folder:
+        file = Path(folder) / "sessions.json"
+        file.write_text(json.dumps({"left": entry}), encoding="utf-8")
+        call("--config", str(file), "stop", "-s", "left", auth=auth)
+    return find(name, left.endpoint, auth) is None
 
 
 def upload(name: str, local: Path, remote: str, auth: str = "") -> None:
     """Copy one file up; the folder must be there. The whole body goes in one request."""
-    called = call("upload", "-s", name, str(local.resolve()), remote, auth=auth, timeout_s=1800)
+    called = call("upload", "-s", name, str(local.resolve()), remote, auth=auth, timeout_s=TRANSFER_TIMEOUT_S)
     if called.code or "Uploaded" not in called.out:
         raise failed("upload", called)
 
@@ -228,7 +287,7 @@ def download(name: str, remote: str, local: Path, auth: str = "") -> bool:
     """
     with tempfile.TemporaryDirectory(dir=local.parent, prefix=".download-") as folder:
         target = Path(folder) / "file"
-        called = call("download", "-s", name, remote, str(target), auth=auth, timeout_s=1800)
+        called = call("download", "-s", name, remote, str(target), auth=auth, timeout_s=TRANSFER_TIMEOUT_S)
         if called.code or "Downloaded" not in called.out or not target.is_file():
             return False
         os.replace(target, local)

@@ -6,6 +6,7 @@ BASE holds spec.json (what to do), code/ (the project), run/ (the cycle's folder
 start). `pack` is called by code that the local side executes: it keeps no state, the other side says what it has.
 """
 
+import contextlib
 import hashlib
 import json
 import os
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import tarfile
 import time
+import tomllib
 from importlib import metadata
 
 STATE_FILE = "state.json"
@@ -25,85 +27,139 @@ CHECKPOINT_DONE = "trainer_state.json"
 LOG_FILE = "vm.log"
 """What was printed on the VM; the other side adds it to run.log, where its own words stand too."""
 
-LOCAL_FILES = {"run.log", "status.json", "launch.json", "colab.json", "label.txt", "notes.md", ".lock"}
+CONFIG_FILE = "config.toml"
+LOCAL_FILES = {"run.log", "status.json", "launch.json", "colab.json", "label.txt", "notes.md", ".lock", CONFIG_FILE}
 """Files of a run that the local side writes itself."""
+
+BLOCK_BYTES = 2**20
+PACK_ATTEMPTS = 3
+LEFT_ALONE = ("torch", "torchvision", "torchaudio", "triton")
+"""What fits the VM's driver: pip may not replace it, where that is possible."""
 
 
 def write_state(base, **state):
-    """Replace the state file; `phase` is installing, fetching the corpus, training or ended."""
+    """Replace the state file; `phase` is starting, installing packages, fetching the corpus, training or ended."""
     path = os.path.join(base, STATE_FILE)
     with open(path + ".tmp", "w") as file:
-        json.dump({**state, "time": time.time(), "pid": os.getpid()}, file)
+        json.dump({"pid": os.getpid(), **state, "time": time.time()}, file)
     os.replace(path + ".tmp", path)
 
 
 def read_state(base):
+    """The state; a supervisor that is gone without having said so has ended with an error."""
+    with open(os.path.join(base, STATE_FILE)) as file:
+        state = json.load(file)
+    if state["phase"] != "ended" and not is_supervisor(state["pid"], base):
+        with open(os.path.join(base, STATE_FILE)) as file:  # it may have ended between the two
+            state = json.load(file)
+        if state["phase"] != "ended":
+            error = f"its supervisor was ended while {state['phase']}, perhaps for want of memory"
+            return {**state, "phase": "ended", "code": 1, "error": error}
+    return state
+
+
+def is_supervisor(pid, base):
     try:
-        with open(os.path.join(base, STATE_FILE)) as file:
-            return json.load(file)
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return os.fsencode(base) in file.read()
     except OSError:
-        return {"phase": "starting"}
+        return False
 
 
-def run(base, command, **options):
-    """Run a step with its output in the log; its exit code."""
-    with open(os.path.join(base, "run", LOG_FILE), "ab") as log:
-        log.write(("$ " + " ".join(command) + "\n").encode())
-        log.flush()
-        return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, **options).returncode
+class Steps:
+    """The programs that run one after the other, with their output in the log; SIGTERM goes to the one at work."""
+
+    def __init__(self, base):
+        self.base = base
+        self.process = None
+        self.stopped = False
+        signal.signal(signal.SIGTERM, self.stop)
+
+    def stop(self, number, frame):
+        self.stopped = True
+        if self.process is not None:
+            self.process.send_signal(signal.SIGTERM)
+
+    def run(self, command, **options):
+        """The exit code of a program; 143 without it once a stop was asked for."""
+        if self.stopped:
+            return 143
+        with open(os.path.join(self.base, "run", LOG_FILE), "ab") as log:
+            log.write(("$ " + " ".join(command) + "\n").encode())
+            log.flush()
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, **options)
+            if self.stopped:  # it came while the program was being started
+                self.process.send_signal(signal.SIGTERM)
+            code = self.process.wait()
+        return code if code >= 0 else 128 - code
+
+
+def installed(name):
+    """The version of a package here, "" without it."""
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""
 
 
 def missing(requirements):
-    """Those pinned requirements ("name==version") that are not installed at just that version."""
+    """Those requirements that are not installed, or pinned ("name==version") to another version."""
+    wanted = []
+    for requirement in requirements:
+        name, _, pinned = requirement.partition("==")
+        for sign in "<>=!~ [":
+            name = name.partition(sign)[0]
+        here = installed(name)
+        if not here or (pinned and here != pinned):
+            wanted.append(requirement)
+    return wanted
 
-    def installed(requirement):
-        name, _, version = requirement.partition("==")
-        try:
-            return not version or metadata.version(name) == version
-        except metadata.PackageNotFoundError:
-            return False
 
-    return [requirement for requirement in requirements if not installed(requirement)]
+def install(steps, spec):
+    """Install what is missing; the exit code of pip.
+
+    First at the versions of the other side. Where those cannot be had beside what else the VM needs, within the ranges
+    of the project; and only when all else fails with another torch than the VM's.
+    """
+    on_gpu = spec["gpu_requirements"] if shutil.which("nvidia-smi") else []
+    wanted = missing(spec["requirements"] + on_gpu)
+    if not wanted:
+        return 0
+    constraints = os.path.join(steps.base, "constraints.txt")
+    with open(constraints, "w") as file:
+        file.writelines(f"{name}=={installed(name)}\n" for name in LEFT_ALONE if installed(name))
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-input"]
+    in_ranges = spec["ranges"] + on_gpu
+    code = 1
+    for arguments in (["-c", constraints, *wanted], ["-c", constraints, *in_ranges], in_ranges):
+        code = steps.run([*pip, *arguments])
+        if code == 0 or steps.stopped:
+            break
+    return code
 
 
 def supervise(base):
     """Do what spec.json says; the exit code of the trainer, or of the step that failed, ends up in the state file."""
-    with open(os.path.join(base, "spec.json")) as file:
-        spec = json.load(file)
-    code = os.path.join(base, "code")
-    program = []
-    stopped = []
-
-    def stop(number, frame):
-        stopped.append(number)
-        if program:
-            program[0].send_signal(signal.SIGTERM)
-
-    signal.signal(signal.SIGTERM, stop)
-    requirements = spec["requirements"] + (spec["gpu_requirements"] if shutil.which("nvidia-smi") else [])
-    wanted = missing(requirements)
-    if wanted:
+    steps = Steps(base)
+    try:
+        with open(os.path.join(base, "spec.json")) as file:
+            spec = json.load(file)
+        code_folder = os.path.join(base, "code")
         write_state(base, phase="installing packages")
-        failure = run(base, [sys.executable, "-m", "pip", "install", "-q", *wanted])
-        if failure:
-            return write_state(base, phase="ended", code=failure, error="pip could not install " + " ".join(wanted))
-    if spec["fetch_corpus"]:
-        write_state(base, phase="fetching the OEIS corpus")
-        failure = run(base, [sys.executable, "rlvrctl.py", "corpus", "fetch"], cwd=code)
-        if failure:
-            return write_state(base, phase="ended", code=failure, error="the OEIS corpus could not be fetched")
-    if stopped:
-        return write_state(base, phase="ended", code=143, error="")
-    write_state(base, phase="training")
-    command = [sys.executable, "-u", "gemma4_oeis_rlvr.py", *spec["arguments"]]
-    with open(os.path.join(base, "run", LOG_FILE), "ab") as log:
-        log.write(("$ " + " ".join(command) + "\n").encode())
-        log.flush()
-        program.append(subprocess.Popen(command, cwd=code, stdin=subprocess.DEVNULL, stdout=log, stderr=log))
-        if stopped:
-            program[0].send_signal(signal.SIGTERM)
-        result = program[0].wait()
-    return write_state(base, phase="ended", code=result if result >= 0 else 128 - result, error="")
+        code, error = install(steps, spec), "pip could not install the packages"
+        if code == 0 and spec["fetch_corpus"]:
+            write_state(base, phase="fetching the OEIS corpus")
+            fetch = [sys.executable, "rlvrctl.py", "corpus", "fetch", *spec["fetch_corpus"]]
+            code, error = steps.run(fetch, cwd=code_folder), "the OEIS corpus could not be fetched"
+        if code == 0:
+            write_state(base, phase="training")
+            trainer = [sys.executable, "-u", "gemma4_oeis_rlvr.py", *spec["arguments"]]
+            code, error = steps.run(trainer, cwd=code_folder), ""
+        if steps.stopped and code:
+            code, error = 143, ""
+    except Exception as failure:
+        code, error = 1, f"{type(failure).__name__}: {failure}"
+    write_state(base, phase="ended", code=code, error=error if code else "")
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -114,7 +170,7 @@ def prefix_sha256(path, size):
     """The hash of the first `size` bytes of a file."""
     digest = hashlib.sha256()
     with open(path, "rb") as file:
-        while size > 0 and (block := file.read(min(size, 2**20))):
+        while size > 0 and (block := file.read(min(size, BLOCK_BYTES))):
             digest.update(block)
             size -= len(block)
     return digest.hexdigest()
@@ -129,33 +185,48 @@ def whole_checkpoints(folder):
     return sorted(name for name in names if os.path.exists(os.path.join(folder, name, CHECKPOINT_DONE)))
 
 
-def pack(base, have, have_checkpoints, with_adapter):
-    """Write what is new in the run's folder into one archive, and return the state and what is in it.
+def whole_lines(path, offset, ended):
+    """How far the log may be sent: a secret is not to be cut in two, so no line is, until the end."""
+    size = os.path.getsize(path)
+    if ended or size <= offset:
+        return size
+    with open(path, "rb") as file:
+        file.seek(offset)
+        block = file.read(size - offset)
+    return offset + max(block.rfind(b"\n"), block.rfind(b"\r")) + 1
 
-    `have` maps a file's name to [bytes, hash of them] on the other side: of a file that begins with just those, only
-    the rest is packed, of any other the whole. `have_checkpoints` names those of the other side, None asks for none.
-    `with_adapter` asks for the adapter, once the run has ended.
-    """
-    state = read_state(base)
+
+def add_part(archive, path, name, offset, size):
+    part = tarfile.TarInfo("files/" + name)
+    part.size, part.mtime = size - offset, int(os.path.getmtime(path))
+    with open(path, "rb") as file:
+        file.seek(offset)
+        archive.addfile(part, file)
+
+
+def write_piece(base, piece, state, have, log_bytes, have_checkpoints, with_adapter):
+    """Write the archive of what is new; what is in it."""
     folder = os.path.join(base, "run")
-    manifest = {"files": {}, "checkpoints": [], "adapter": False}
-    piece = os.path.join(base, PIECE_FILE)
-    with tarfile.open(piece + ".tmp", "w:gz", compresslevel=1) as archive:
+    ended = state["phase"] == "ended"
+    manifest = {"files": {}, "checkpoints": [], "adapter": False, "log_bytes": log_bytes}
+    with tarfile.open(piece, "w:gz", compresslevel=1) as archive:
         for name in sorted(os.listdir(folder)):
             path = os.path.join(folder, name)
             if name in LOCAL_FILES or name.endswith(".tmp") or os.path.islink(path) or not os.path.isfile(path):
                 continue
+            if name == LOG_FILE:
+                size = whole_lines(path, log_bytes, ended)
+                if size > log_bytes:
+                    add_part(archive, path, name, log_bytes, size)
+                    manifest["log_bytes"] = size
+                continue
             size = os.path.getsize(path)
-            known, digest = have.get(name, [0, ""])
-            same = 0 < known <= size and prefix_sha256(path, known) == digest
-            offset = known if same else 0
+            known, digest = have.get(name, [-1, ""])
+            same = 0 <= known <= size and prefix_sha256(path, known) == digest
             if same and size == known:
                 continue
-            part = tarfile.TarInfo("files/" + name)
-            part.size, part.mtime = size - offset, int(os.path.getmtime(path))
-            with open(path, "rb") as file:
-                file.seek(offset)
-                archive.addfile(part, file)
+            offset = known if same else 0
+            add_part(archive, path, name, offset, size)
             manifest["files"][name] = offset
         checkpoints = os.path.join(folder, "checkpoints")
         for name in whole_checkpoints(checkpoints) if have_checkpoints is not None else ():
@@ -163,13 +234,55 @@ def pack(base, have, have_checkpoints, with_adapter):
                 archive.add(os.path.join(checkpoints, name), "checkpoints/" + name)
                 manifest["checkpoints"].append(name)
         adapter = os.path.join(folder, "adapter")
-        if with_adapter and state["phase"] == "ended" and os.path.isdir(adapter):
+        if with_adapter and ended and state["code"] == 0 and os.path.isdir(adapter):
             archive.add(adapter, "adapter")
             manifest["adapter"] = True
-    os.replace(piece + ".tmp", piece)
+    return manifest
+
+
+def split(piece, part_bytes):
+    """Cut a file into numbered parts, which take its place; how many."""
+    number = 0
+    with open(piece, "rb") as file:
+        while block := file.read(part_bytes):
+            with open(f"{piece}.{number:03d}", "wb") as part:
+                part.write(block)
+            number += 1
+    os.remove(piece)
+    return number
+
+
+def pack(base, have, log_bytes, have_checkpoints, with_adapter, part_bytes):
+    """Write what is new in the run's folder into one archive in parts, and return the state and what is in it.
+
+    `have` maps a file's name to [bytes, hash of them] on the other side: of a file that begins with just those, only
+    the rest is packed, of any other the whole. `log_bytes` of the log are there. `have_checkpoints` names those of
+    the other side, None asks for none. `with_adapter` asks for the adapter, once the run has ended well.
+    """
+    state = read_state(base)
+    piece = os.path.join(base, PIECE_FILE)
+    for name in os.listdir(base):
+        if name.startswith(PIECE_FILE):
+            os.remove(os.path.join(base, name))
+    for attempt in range(PACK_ATTEMPTS):
+        try:
+            manifest = write_piece(base, piece, state, have, log_bytes, have_checkpoints, with_adapter)
+            break
+        except OSError:  # the trainer has just replaced a file, or removed an old checkpoint
+            if attempt == PACK_ATTEMPTS - 1:
+                raise
+            time.sleep(0.2)
+    about = {}
+    with contextlib.suppress(OSError, ValueError), open(os.path.join(base, "run", CONFIG_FILE), "rb") as file:
+        about = tomllib.load(file).get("provenance", {})
     empty = not (manifest["files"] or manifest["checkpoints"] or manifest["adapter"])
-    kept = whole_checkpoints(os.path.join(folder, "checkpoints"))
-    return {"state": state, "manifest": None if empty else manifest, "kept_checkpoints": kept}
+    if empty and manifest["log_bytes"] == log_bytes:
+        manifest = None
+    else:
+        manifest["sha256"] = prefix_sha256(piece, os.path.getsize(piece))
+        manifest["parts"] = split(piece, part_bytes)
+    kept = whole_checkpoints(os.path.join(base, "run", "checkpoints"))
+    return {"state": state, "manifest": manifest, "kept_checkpoints": kept, "about": about}
 
 
 if __name__ == "__main__":

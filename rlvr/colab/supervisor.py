@@ -7,6 +7,8 @@ after a failure; when that cannot be shown to have worked, the log and the statu
 dies, the VM goes on: `resume` finds it again by `colab.json`.
 """
 
+import contextlib
+import hashlib
 import os
 import re
 import secrets
@@ -22,10 +24,11 @@ import msgspec
 
 from rlvr import cycles, records, supervisor
 from rlvr.colab import bundle, client, remote
-from rlvr.colab.client import Gone, Unreachable
+from rlvr.colab.client import Gone, Refused, Unreachable
 from rlvr.config import TrainConfig, read_layers, resolve
 from rlvr.cycles import Run, RunFiles
 from rlvr.errors import RlvrError
+from rlvr.provenance import git_revision
 from rlvr.records import ColabSession, Launch
 from rlvr.status import StatusFile
 
@@ -35,38 +38,84 @@ POLL_S = float(os.environ.get("RLVR_COLAB_POLL_S", "15"))
 UNREACHABLE_LIMIT_S = 6 * 3600.0
 """How long a network may be away before a run is given up."""
 
+TEAR_DOWN_ATTEMPTS = 20
+"""How often the VM is asked to go, one poll apart, before it is left with a warning."""
+
+REFUSED_POLLS = 20
+"""How many polls to wait before a replacement is asked for again that was refused."""
+
+PART_BYTES = int(float(os.environ.get("RLVR_COLAB_PART_MIB", "32")) * 2**20)
+"""Larger archives travel in parts: each travels as one request, and takes 2.3 times its size in memory."""
+
 SESSION_PREFIX = "rlvr-"
+
+CORPUS_URL = os.environ.get("RLVR_COLAB_CORPUS_URL", "")
+"""Where the VM fetches the corpus from; empty: where `corpus fetch` does."""
 
 START = """
 def main():
-    import os, subprocess, sys, tarfile
+    import glob, hashlib, json, os, subprocess, sys, tarfile, time
     base = os.path.join(os.getcwd(), {name!r})
+    archive, digest = base + ".tar.gz", hashlib.sha256()
+    with open(archive, "wb") as whole:
+        for number in range({parts}):
+            with open("%s.%03d" % (archive, number), "rb") as part:
+                block = part.read()
+            digest.update(block)
+            whole.write(block)
+    for path in glob.glob(archive + ".*"):
+        os.remove(path)
+    if digest.hexdigest() != {sha256!r}:
+        raise ValueError("what arrived is not what was sent")
     os.makedirs(base, exist_ok=True)
-    with tarfile.open(base + ".tar.gz") as archive:
-        archive.extractall(base)
-    os.remove(base + ".tar.gz")
+    with tarfile.open(archive) as files:
+        files.extractall(base)
+    os.remove(archive)
     # A notebook's kernel tells programs that they may draw on a terminal.
     env = {{name: value for name, value in os.environ.items()
            if name not in ("FORCE_COLOR", "CLICOLOR_FORCE", "MPLBACKEND")}}
     with open(os.path.join(base, "remote.log"), "ab") as log:
         process = subprocess.Popen([sys.executable, os.path.join(base, "code/rlvr/colab/remote.py"), base],
                                    stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env, start_new_session=True)
+    state = os.path.join(base, "state.json")
+    for _ in range(100):
+        if os.path.exists(state):
+            break
+        time.sleep(0.1)
+    else:
+        with open(os.path.join(base, "remote.log")) as log:
+            raise RuntimeError("the supervisor on the VM did not start: " + log.read()[-300:])
     return {{"base": base, "pid": process.pid}}
 """
 
 PACK = """
 def main():
-    import sys
-    sys.path.insert(0, {base!r} + "/code/rlvr/colab")
-    import remote
-    return remote.pack({base!r}, *{arguments!r})
+    import os, runpy
+    if not os.path.exists({base!r} + "/state.json"):
+        return None
+    remote = runpy.run_path({base!r} + "/code/rlvr/colab/remote.py")
+    return remote["pack"]({base!r}, *{arguments!r})
 """
 
 STOP = """
 def main():
     import json, os, signal
     with open({base!r} + "/state.json") as file:
-        os.kill(json.load(file)["pid"], signal.SIGTERM)
+        state = json.load(file)
+    if state["phase"] != "ended":
+        os.kill(state["pid"], signal.SIGTERM)
+"""
+
+CLEAR = """
+def main():
+    import json, os, shutil, signal
+    with open({base!r} + "/state.json") as file:
+        pid = json.load(file)["pid"]
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except OSError:
+        pass
+    shutil.rmtree({base!r})
 """
 
 
@@ -77,7 +126,7 @@ class Options(NamedTuple):
     auth: str = ""
     max_restarts: int = 3
     session: str = ""
-    """A VM that is up already and stays up; empty: one of this run's own."""
+    """The VM of `colab up`, which stays up; empty: one of this run's own."""
 
 
 def check_account(options: Options) -> client.Usage:
@@ -116,21 +165,39 @@ def remember_rate(gpu: str, rate: float) -> None:
         cycles.COLAB_RATES_FILE.write_bytes(msgspec.json.encode({**known_rates(), gpu: rate}))
 
 
-def supervise(run: Run) -> int:
-    """See a cycle through on a VM, and leave a status that says how it ended."""
-    launch = records.read(run.files.launch, Launch)
-    options = Options(**launch.colab)
+def supervise(run: Run, stop: Sequence[int] = ()) -> int:
+    """See a cycle through on a VM, and leave a status that says how it ended.
+
+    With `stop` set it only sees to the end what is on a VM already.
+    """
     status = StatusFile(run.files.status, supervisor.status_of(run))
-    status.write(state="running", started=status.status.started or time.time(), message=f"on Colab {options.gpu}")
-    stop: list[int] = []
+    signals = list(stop)
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda number, frame: stop.append(number))
-    say(f"on Colab {options.gpu}")
+        signal.signal(number, lambda number, frame: signals.append(number))
     code, message = 1, ""
     try:
-        code = see_through(run, launch, options, status, stop)
+        launch = records.read(run.files.launch, Launch)
+        options = Options(**launch.colab)
+        if stop:
+            status.write(state="running", waiting_for="")
+        else:
+            supervisor.wait_turn(run, launch, status, signals)
+    except supervisor.Stopped:
+        status.write(state="killed", finished=time.time(), exit_code=143, waiting_for="", message=supervisor.TAKEN_OUT)
+        return 143
     except RlvrError as error:
-        code, message = (143, "stopped before it began") if stop else (2, str(error))
+        status.write(state="failed", finished=time.time(), exit_code=2, waiting_for="", message=str(error))
+        return 2
+    status.write(message=f"on Colab {options.gpu}")
+    bundle.clear_leftovers(run.files)
+    try:
+        code = see_through(run, launch, options, status, signals)
+        if code not in (0, *supervisor.EXIT_KILLED):
+            message = supervisor.last_words(run.files.log)
+    except supervisor.Stopped:
+        code, message = 143, f"stopped after step {status.status.step}"
+    except RlvrError as error:
+        code, message = 2, str(error)
         say(f"error: {error}")
     finally:
         warning = tear_down(run, options)
@@ -144,6 +211,7 @@ def see_through(run: Run, launch: Launch, options: Options, status: StatusFile, 
     """Get a VM, run the cycle on it, and again when it is lost; the exit code of the trainer.
 
     Raises:
+        Stopped: when that was asked for and nothing runs on a VM.
         RlvrError: when no VM is to be had, or it was lost too often.
     """
     restarts = 0
@@ -151,60 +219,137 @@ def see_through(run: Run, launch: Launch, options: Options, status: StatusFile, 
     while True:
         try:
             if session is None:
-                session = provision(run, launch, options, status)
+                session = provision(run, launch, options, status, stop)
             return follow(run, session, options, status, stop)
-        except Gone:
-            session = None
-            restarts += 1
-            if stop:
-                raise RlvrError("the VM was lost while the run was being stopped") from None
-            if restarts > options.max_restarts:
-                raise RlvrError(
-                    f"the VM was lost {restarts} times: rlvrctl.py resume {run.name} tries again"
-                ) from None
-            say(f"the VM is gone: a new one goes on from the last mirrored checkpoint ({restarts}. restart)")
+        except Gone as gone:
+            if session is not None:
+                let_go(run, options)
+            session, why = None, str(gone)
+        except Refused as refused:
+            if not restarts:
+                raise
+            why = str(refused)
+            say(f"{refused}: asking again in {REFUSED_POLLS * POLL_S / 60:.0f} min")
+            sleep(REFUSED_POLLS * POLL_S, unless=stop)
+        check_stop(stop)
+        restarts += 1
+        if restarts > options.max_restarts:
+            raise RlvrError(
+                f"the VM was lost and max_restarts = {options.max_restarts} used up ({why}): "
+                f"rlvrctl.py resume {run.name} tries again from the last mirrored checkpoint"
+            )
+        say(f"the VM is gone: a new one goes on from the last mirrored checkpoint (restart {restarts})")
+
+
+def check_stop(stop: Sequence[int]) -> None:
+    if stop:
+        raise supervisor.Stopped
 
 
 def attach(run: Run, options: Options) -> ColabSession | None:
-    """The VM that an earlier supervisor of this run has left running, if it is still there."""
+    """What an earlier supervisor of this run has left running on a VM, if it is still there and of use.
+
+    Raises:
+        RlvrError: when Colab cannot be asked.
+    """
     if not run.files.colab.exists():
         return None
     known = records.read(run.files.colab, ColabSession)
-    if known.base and any(each.name == known.session for each in client.sessions(options.auth)):
-        say(f"found VM {known.session} again")
-        return known
+    found = client.find(known.session, known.endpoint, options.auth)
+    if found is None:
+        run.files.colab.unlink()
+        return None
+    if found.name == known.session and known.base:
+        with contextlib.suppress(Gone):
+            state = mirror(run, known, options)
+            if state["phase"] != "ended" or state["code"] == 0:
+                say(f"found VM {known.session} again: {state['phase']}")
+                return known
+            say(f"found VM {known.session} again, where the last attempt has ended: a new one begins")
+    let_go(run, options)
     return None
 
 
-def provision(run: Run, launch: Launch, options: Options, status: StatusFile) -> ColabSession:
-    """Rent a VM, send everything up and start the supervisor there."""
-    name = options.session or f"{SESSION_PREFIX}{run.model[:20]}-{run.name}-{secrets.token_hex(2)}".replace("_", "-")
-    session = ColabSession(session=name, gpu=options.gpu, base="", own=not options.session)
-    records.write(run.files.colab, session)
-    if not options.session:
-        status.write(message=f"on Colab {options.gpu}: waiting for a VM")
-        before = client.usage(options.auth)
-        client.new(name, options.gpu, options.auth)
-        usage = client.usage(options.auth)
-        remember_rate(options.gpu, usage.per_hour - before.per_hour)
-        say(f"VM {name} is up; balance {usage.balance:g} compute units, {usage.per_hour:g} an hour from now on")
-    status.write(message=f"on Colab {options.gpu}: sending the project up")
-    checkpoint = last_checkpoint(run.files)
+def let_go(run: Run, options: Options) -> None:
+    """Forget a VM that is of no more use, and make sure that it costs nothing."""
+    if warning := tear_down(run, options):
+        raise RlvrError(warning)
+
+
+def provision(run: Run, launch: Launch, options: Options, status: StatusFile, stop: Sequence[int]) -> ColabSession:
+    """Rent a VM, send everything up and start the supervisor there.
+
+    Raises:
+        Stopped: when that was asked for meanwhile.
+        RlvrError: when no VM is to be had, or something of the run cannot be sent.
+    """
+    check_stop(stop)
     config, _ = resolve(TrainConfig, read_layers(run.files.config, TrainConfig))
     parent = parent_of(run, launch)
+    checkpoint = last_checkpoint(run.files)
+    spec = make_spec(config, parent is not None, checkpoint is not None)
     if parent is not None:
         cycles.link_parent(run.files, parent)
-    folder_name = re.sub(r"[^\w-]", "-", f"rlvr-{run.model}-{run.name}")
+    own = not options.session
+    name = options.session or session_name(f"{run.model[:20]}-{run.name}")
+    session = ColabSession(session=name, gpu=options.gpu, base="", own=own, started=time.time())
+    found = None if own else client.find(name, "", options.auth)
+    if found is None:
+        status.write(message=f"on Colab {options.gpu}: waiting for a VM")
+        records.write(run.files.colab, session)
+        before = client.usage(options.auth)
+        found = client.new(name, options.gpu, options.auth)
+        session = msgspec.structs.replace(session, endpoint=found.endpoint)
+        records.write(run.files.colab, session)
+        usage = client.usage(options.auth)
+        rate = usage.per_hour - before.per_hour
+        remember_rate(options.gpu, rate)
+        session = msgspec.structs.replace(session, per_hour=max(rate, 0.0))
+        say(f"VM {name} is up; balance {usage.balance:g} compute units, {usage.per_hour:g} an hour from now on")
+    session = msgspec.structs.replace(session, endpoint=found.endpoint)
+    records.write(run.files.colab, session)
+    check_stop(stop)
+    status.write(message=f"on Colab {options.gpu}: sending the project up")
+    # No other attempt, on a VM that stays up, may have this folder.
+    folder_name = re.sub(r"[^\w-]", "-", f"rlvr-{run.model}-{run.name}-{secrets.token_hex(3)}")
     with tempfile.TemporaryDirectory(prefix="rlvr-colab-") as folder:
         archive = Path(folder) / f"{folder_name}.tar.gz"
-        spec = make_spec(config, parent is not None, checkpoint is not None)
         bundle.make_bundle(archive, run.files, spec=spec, parent=parent, checkpoint=checkpoint)
         say(f"sending {archive.stat().st_size / 2**20:.1f} MiB up")
-        client.upload(name, archive, f"content/{archive.name}", options.auth)
-    started = client.execute(name, START.format(name=folder_name), options.auth)
-    session = ColabSession(session=name, gpu=options.gpu, base=started["base"], own=not options.session)
+        sha256 = hashlib.sha256(archive.read_bytes()).hexdigest()
+        parts = bundle.cut(archive, PART_BYTES)
+        for part in parts:
+            patiently(client.upload, name, part, f"content/{part.name}", options.auth)
+            check_stop(stop)
+    start = START.format(name=folder_name, parts=len(parts), sha256=sha256)
+    started = client.execute(name, start, options.auth)
+    session = msgspec.structs.replace(session, base=started["base"])
     records.write(run.files.colab, session)
     return session
+
+
+def patiently(call: Any, *arguments: Any) -> None:
+    """Try again what may be done twice, should the network be away for a moment."""
+    for _ in range(4):
+        try:
+            return call(*arguments)
+        except Gone:
+            raise
+        except RlvrError as error:
+            say(str(error))
+            time.sleep(POLL_S)
+    call(*arguments)
+
+
+def session_name(what: str) -> str:
+    """A name for a VM that no other has, which tells the folder that it was rented from."""
+    tag = folder_tag()
+    return re.sub(r"[^\w-]", "-", f"{SESSION_PREFIX}{tag}-{what}-{secrets.token_hex(2)}").replace("_", "-")
+
+
+def folder_tag() -> str:
+    """Four letters of this `training/`: others of the same account may have VMs that are none of our business."""
+    return hashlib.sha256(os.fsencode(cycles.TRAINING_DIR.resolve())).hexdigest()[:4]
 
 
 def make_spec(config: TrainConfig, warm: bool, resume: bool) -> dict[str, Any]:
@@ -213,7 +358,7 @@ def make_spec(config: TrainConfig, warm: bool, resume: bool) -> dict[str, Any]:
     Raises:
         RlvrError: for a config that names something of this machine.
     """
-    requirements, gpu_requirements = bundle.pinned_requirements()
+    requirements = bundle.requirements()
     arguments = ["--config", "../run/config.toml", "--cycle", "../run"]
     arguments += ["--parent", "../parent/adapter"] if warm else []
     arguments += ["--resume"] if resume else []
@@ -228,11 +373,15 @@ def make_spec(config: TrainConfig, warm: bool, resume: bool) -> dict[str, Any]:
         arguments += ["--corpus-dir", str(path.relative_to(bundle.ROOT))]
     if Path(config.base_model).expanduser().is_dir() and config.base_model != "tiny":
         raise RlvrError(f"base_model = {config.base_model!r} is a folder of this machine: name a model of the Hub")
+    revision = git_revision(bundle.ROOT)
+    fetch = ["--url", CORPUS_URL] if CORPUS_URL else []
     return {
-        "requirements": requirements,
-        "gpu_requirements": gpu_requirements,
-        "fetch_corpus": config.environment == "oeis" and not corpus_here,
+        "requirements": requirements.pinned,
+        "ranges": requirements.ranges,
+        "gpu_requirements": requirements.gpu,
+        "fetch_corpus": fetch if config.environment == "oeis" and not corpus_here else None,
         "arguments": arguments,
+        "about": {"git_revision": revision} if revision else {},
     }
 
 
@@ -258,7 +407,7 @@ def follow(run: Run, session: ColabSession, options: Options, status: StatusFile
 
     Raises:
         Gone: when the VM is lost.
-        RlvrError: when it cannot be reached for too long, or never began.
+        RlvrError: when it cannot be reached for too long, or the VM could not do its part.
     """
     progress = supervisor.Progress(run)
     passed_on = False
@@ -267,20 +416,22 @@ def follow(run: Run, session: ColabSession, options: Options, status: StatusFile
         try:
             if stop and not passed_on:
                 say("asking the trainer on the VM to stop, with a checkpoint")
-                client.execute(session.session, STOP.format(base=session.base), options.auth)
+                ask(session, STOP.format(base=session.base), options)
                 passed_on = True
             state = mirror(run, session, options)
             reached = time.monotonic()
+            message = f"on Colab {options.gpu}: {state['phase']}"
         except Unreachable as error:
-            if time.monotonic() - reached > UNREACHABLE_LIMIT_S:
+            away_s = time.monotonic() - reached
+            if away_s > UNREACHABLE_LIMIT_S:
                 raise RlvrError(f"given up after {UNREACHABLE_LIMIT_S / 3600:g} h: {error}") from None
             say(str(error))
+            message = f"on Colab {options.gpu}: not reached for {away_s:.0f} s, tried again: {error}"
             state: dict[str, Any] = {"phase": ""}
         progress.advance(status.status)
-        if state["phase"]:
-            status.write(message=f"on Colab {options.gpu}: {state['phase']}")
+        status.write(message=message)
         if state["phase"] == "ended":
-            if state.get("error"):
+            if state["error"]:
                 raise RlvrError(f"on the VM: {state['error']}: see rlvrctl.py log {run.name}")
             return state["code"]
         sleep(POLL_S, unless=[] if passed_on else stop)
@@ -293,6 +444,33 @@ def sleep(seconds: float, unless: Sequence[int]) -> None:
         time.sleep(0.2)
 
 
+def ask(session: ColabSession, code: str, options: Options) -> Any:
+    """Run code on the VM of a run; what it returns.
+
+    Raises:
+        Gone: when Colab does not know the VM any more.
+        Unreachable: for all else, which may be better the next time.
+    """
+    try:
+        return client.execute(session.session, code, options.auth)
+    except RlvrError as error:
+        raise is_gone(session, options, error) from None
+
+
+def is_gone(session: ColabSession, options: Options, error: RlvrError) -> RlvrError:
+    """What an error of a VM means: a kernel that does not answer may be a VM that was taken back.
+
+    Only the list of sessions tells, if Colab can be asked for it; a VM that the client has forgotten is of no use.
+    """
+    try:
+        found = client.find(session.session, session.endpoint, options.auth)
+    except RlvrError as second:
+        return Unreachable(str(second))
+    if found is None or found.name != session.session:
+        return Gone(str(error))
+    return error if isinstance(error, Unreachable) else Unreachable(str(error))
+
+
 def mirror(run: Run, session: ColabSession, options: Options, checkpoints: bool = True) -> dict[str, Any]:
     """Fetch what has grown on the VM since the last time; the state of the supervisor there.
 
@@ -300,60 +478,96 @@ def mirror(run: Run, session: ColabSession, options: Options, checkpoints: bool 
 
     Raises:
         Gone: when the VM is lost.
-        Unreachable: when it does not answer.
+        Unreachable: when it does not answer, or what came is broken.
     """
-    have, have_checkpoints = bundle.what_we_have(run.files)
-    arguments = (
-        have,
-        have_checkpoints if checkpoints else None,
-        not (run.files.adapter / "adapter_config.json").exists(),
-    )
-    try:
-        answer = client.execute(session.session, PACK.format(base=session.base, arguments=arguments), options.auth)
-        if answer["manifest"] is not None:
-            with tempfile.TemporaryDirectory(dir=run.folder, prefix=".piece-") as folder:
-                piece = Path(folder) / remote.PIECE_FILE
-                where = f"content/{Path(session.base).name}/{remote.PIECE_FILE}"
-                if not client.download(session.session, where, piece, options.auth):
-                    raise RlvrError("what has grown could not be fetched")
-                bundle.apply_piece(piece, answer["manifest"], run.files, answer["kept_checkpoints"])
-    except Gone:
-        raise
-    except RlvrError as error:
-        # A kernel that does not answer may be a VM that is gone: the list of sessions tells, if Colab can be reached.
-        if all(each.name != session.session for each in client.sessions(options.auth)):
-            raise Gone(str(error)) from None
-        raise Unreachable(str(error)) from None
-    state = answer["state"]
-    if state["phase"] == "ended" and answer["manifest"] is not None:
-        return mirror(run, session, options)  # until nothing is left to fetch
-    return state
+    files = run.files
+    log_bytes = records.read(files.colab, ColabSession).log_bytes
+    while True:
+        have, have_checkpoints = bundle.what_we_have(files)
+        arguments = (
+            have,
+            log_bytes,
+            have_checkpoints if checkpoints else None,
+            not (files.adapter / "adapter_config.json").exists(),
+            PART_BYTES,
+        )
+        answer = ask(session, PACK.format(base=session.base, arguments=arguments), options)
+        if answer is None:
+            raise Gone("the VM is there, but empty")
+        manifest = answer["manifest"]
+        if manifest is not None:
+            try:
+                fetch(session, manifest, files, answer["kept_checkpoints"], options)
+            except RlvrError as error:
+                raise is_gone(session, options, error) from None
+            log_bytes = manifest["log_bytes"]
+            records.write(files.colab, msgspec.structs.replace(session, log_bytes=log_bytes))
+        bundle.keep_provenance(files, answer["about"], parent_text(files))
+        # What an ended one has written since is asked for until there is nothing more.
+        if manifest is None or answer["state"]["phase"] != "ended":
+            return answer["state"]
+
+
+def fetch(
+    session: ColabSession, manifest: dict[str, Any], files: RunFiles, kept_checkpoints: list[str], options: Options
+) -> None:
+    """Download a piece in its parts and add it to the run.
+
+    Raises:
+        RlvrError: when it did not come whole; the files are as they were.
+    """
+    with tempfile.TemporaryDirectory(dir=files.folder, prefix=bundle.PIECE_PREFIX) as folder:
+        piece = Path(folder) / remote.PIECE_FILE
+        parts = [Path(folder) / f"{remote.PIECE_FILE}.{number:03d}" for number in range(manifest["parts"])]
+        for part in parts:
+            where = f"content/{Path(session.base).name}/{part.name}"
+            if not client.download(session.session, where, part, options.auth):
+                raise RlvrError("what has grown on the VM could not be fetched: it is tried again")
+        bundle.join(parts, piece, manifest["sha256"])
+        bundle.apply_piece(piece, manifest, files, kept_checkpoints)
+
+
+def parent_text(files: RunFiles) -> str:
+    """The adapter of a warm start as the trainer here would record it."""
+    if not files.parent.is_symlink():
+        return ""
+    return os.path.relpath(files.parent.resolve(), files.folder.resolve().parents[2])
 
 
 def tear_down(run: Run, options: Options) -> str:
-    """Give the VM back; a warning when it cannot be shown to be gone."""
+    """Give the VM back, or clear the one of `colab up`; a warning when it cannot be shown to be gone."""
     if not run.files.colab.exists():
         return ""
     session = records.read(run.files.colab, ColabSession)
     if not session.own:
+        if session.base:
+            with contextlib.suppress(RlvrError):
+                client.execute(session.session, CLEAR.format(base=session.base), options.auth)
+        run.files.colab.unlink()
         return ""
-    for attempt in range(3):
+    for _ in range(TEAR_DOWN_ATTEMPTS):
         try:
-            if client.stop(session.session, options.auth):
+            if client.stop(session.session, session.endpoint, options.auth):
                 run.files.colab.unlink()
-                say(f"VM {session.session} is given back")
+                say(f"VM {session.session} is given back{cost_of(session)}")
                 return ""
+            say(f"VM {session.session} is still on Colab's list")
         except RlvrError as error:
             say(f"VM {session.session} could not be stopped: {error}")
-            time.sleep(min(POLL_S, 5 * 2**attempt))
-    warning = f"WARNING: VM {session.session} may still cost money: rlvrctl.py colab ps, then rlvrctl.py colab down."
+        time.sleep(POLL_S)
+    warning = f"WARNING: VM {session.session} may still cost money: rlvrctl.py colab stop {run.name} gives it back."
     say(warning)
     return warning
 
 
+def cost_of(session: ColabSession) -> str:
+    hours = (time.time() - session.started) / 3600
+    return f" after {hours:.1f} h, about {hours * session.per_hour:.1f} compute units" if session.per_hour else ""
+
+
 def say(text: str) -> None:
     """A line of ours in the run's log, apart from the trainer's."""
-    print(f"[colab {time.strftime('%H:%M:%S')}] {text}", flush=True)
+    print(f"{supervisor.OWN_WORDS}{time.strftime('%H:%M:%S')}] {text}", flush=True)
 
 
 if __name__ == "__main__":
