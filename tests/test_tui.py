@@ -1,19 +1,15 @@
 """The dashboard: real key presses against a training tree on disk; what it does is read back from the files."""
 
 import shutil
-import subprocess
 import time
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from rich.text import Text
-from textual.app import App
+from pilots import SIZES, opened, plain, training_tree, until, words, write
 from textual.pilot import Pilot
 from textual.widgets import Input
-from training_tree import make_training_tree
 
 from rlvr import cycles, layers, records, supervisor
 from rlvr.records import Status
@@ -21,52 +17,11 @@ from rlvr.tui.app import Dashboard
 from rlvr.tui.configure import ConfigPage
 from rlvr.tui.dashboard import RunsPage
 
-ROOT = Path(__file__).parent.parent
-SIZES = [(80, 24), (120, 35), (200, 60)]
-
 
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder with training/ in it as the cwd; demo/003 runs as a process of its own, which may be killed."""
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.chdir(tmp_path)
-    process = subprocess.Popen(["sleep", "600"], start_new_session=True)
-    make_training_tree(tmp_path, num_steps=24, pid=process.pid)
-    cycles.remember_model("demo")
-    yield tmp_path
-    process.kill()
-    process.wait()
-
-
-async def until(pilot: Pilot, wanted: Callable[[], Any], timeout_s: float = 15.0) -> None:
-    """Let the application go on until something is so."""
-    end = time.monotonic() + timeout_s
-    while not wanted():
-        assert time.monotonic() < end, "it never came about"
-        await pilot.pause(0.05)
-
-
-async def opened(pilot: Pilot) -> RunsPage:
-    """The list of runs, filled."""
-    await until(pilot, lambda: isinstance(pilot.app.screen, RunsPage) and len(pilot.app.screen.table.cells) > 0)
-    page = pilot.app.screen
-    assert isinstance(page, RunsPage)
-    return page
-
-
-async def write(pilot: Pilot, text: str) -> None:
-    for character in text:
-        await pilot.press("space" if character == " " else character)
-
-
-def words(app: App) -> str:
-    """What stands on the screen."""
-    strips = app.screen._compositor.render_strips()
-    return "\n".join(strip.text for strip in strips)
-
-
-def plain(cell: Text | str) -> str:
-    return cell.plain if isinstance(cell, Text) else cell
+    with training_tree(tmp_path, monkeypatch) as folder:
+        yield folder
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -285,7 +240,10 @@ async def test_a_broken_file_is_an_error_that_names_it(tree: Path):
     async with Dashboard().run_test(size=(120, 35)) as pilot:
         await opened(pilot)
         await pilot.press("3")
-        await until(pilot, lambda: "unknown key 'max_step'" in " ".join(words(pilot.app).split()))
+        await until(pilot, lambda: "unknown key 'max_step'" in str(pilot.app.screen.query_one("#trouble").render()))
+        (tree / "training/demo/training.toml").write_text("max_steps = 3\n")
+        await pilot.press("f5")
+        await until(pilot, lambda: pilot.app.screen.drafts is not None)  # type: ignore[attr-defined]
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -4,11 +4,14 @@
 """
 
 import asyncio
+import contextlib
+import sys
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from textual import work
 from textual.app import App, SystemCommand
+from textual.css.query import NoMatches
 from textual.screen import Screen
 
 from rlvr import cycles
@@ -152,9 +155,11 @@ class Dashboard(App[None]):
             await asyncio.sleep(LOOK_S)
 
     def hand_on(self) -> None:
+        """Show the rows on the screens of this mode; while the application closes, their widgets go."""
         for screen in self.screen_stack:
             if isinstance(screen, Page):
-                screen.take_rows(self.rows)
+                with contextlib.suppress(NoMatches):
+                    screen.take_rows(self.rows)
 
     def look_now(self) -> None:
         """Look at the runs at once instead of in a moment."""
@@ -259,9 +264,22 @@ class Dashboard(App[None]):
             yield SystemCommand(
                 f"Open run {row.run}", f"{row.state} {row.label}".strip(), lambda row=row: self.open_run(row)
             )
+        yield from self.graph_commands(screen)
         for name in cycles.model_names():
             if name != self.model:
                 yield SystemCommand(f"Work with model {name}", "choose it", lambda name=name: self.change_model(name))
+
+    def graph_commands(self, screen: Screen) -> Iterable[SystemCommand]:
+        """A command a graph that the screen shows."""
+        if "rlvr.tui.graphs" not in sys.modules:
+            return
+        from rlvr.tui.graphs import RunCharts
+
+        for charts in screen.query(RunCharts):
+            for spec in charts.charts:
+                yield SystemCommand(
+                    f"Graph {spec.name}", spec.about, lambda charts=charts, name=spec.name: charts.select(name)
+                )
 
     def change_model(self, name: str) -> None:
         self.choose(name)

@@ -11,7 +11,7 @@ from rlvr.cli.compare import CYCLE_ROWS, Value, differences, read_cycle, read_sn
 from rlvr.cycles import Run
 from rlvr.layer_files import toml_text
 from rlvr.listing import Row, run_of
-from rlvr.tui.follow import RunCharts
+from rlvr.tui.graphs import RunCharts
 from rlvr.tui.page import Page
 from rlvr.tui.table import KeyedTable
 from rlvr.tui.verbs import page_bindings

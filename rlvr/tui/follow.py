@@ -4,11 +4,11 @@ Files are read in threads, a batch at a time; the widgets keep no file open.
 """
 
 import asyncio
-from collections.abc import Sequence
+import importlib
 from pathlib import Path
 
 from rich.text import Text
-from textual import on, work
+from textual import work
 from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
 from textual.widgets import Log, Static
@@ -18,13 +18,6 @@ from rlvr.cycles import Run
 from rlvr.errors import RlvrError
 from rlvr.listing import Row, duration_text
 from rlvr.records import Evaluation, Round, TextTail
-from rlvr.tui.chart import ChartGrid
-from rlvr.tui.completions import CompletionScreen, CompletionsPane, CompletionsTable
-from rlvr.tui.dialogs import Ask
-from rlvr.tui.figure import Curve
-from rlvr.tui.page import Page
-from rlvr.tui.rows import Rows
-from rlvr.tui.series import Metrics, RunReader, open_run
 from rlvr.tui.words import (
     KINDS,
     bar,
@@ -117,118 +110,6 @@ class Progress(Static):
         return Text("\n").join(lines)
 
 
-class RunCharts(ChartGrid):
-    """The graphs of one run, or of several laid over each other, drawn anew as numbers come."""
-
-    def __init__(self, pattern: str = "", id: str | None = None):
-        super().__init__(pattern=pattern, id=id)
-        self.runs: tuple[Run, ...] = ()
-        self.readers: list[RunReader] = []
-
-    def follow(self, runs: Sequence[Run]) -> None:
-        """Show these runs from now on."""
-        if tuple(runs) != self.runs:
-            self.runs = tuple(runs)
-            self.readers = [open_run(run) for run in runs]
-            self.workers.cancel_group(self, "metrics")
-            self.show([])
-            if runs:
-                self.keep_reading()
-
-    @work(group="metrics", exclusive=True)
-    async def keep_reading(self) -> None:
-        metrics: list[Metrics] = []
-        while True:
-            changed = [await asyncio.to_thread(reader.poll) for reader in self.readers]
-            now = [reader.metrics for reader in self.readers]
-            if [id(each) for each in now] != [id(each) for each in metrics]:  # new, or a file was begun anew
-                metrics = now
-                self.show(
-                    [
-                        Curve(reader.run.name if reader.run else reader.name, reader.metrics, hue)
-                        for hue, reader in enumerate(self.readers)
-                    ]
-                )
-            elif any(changed):
-                self.data_changed()
-            await asyncio.sleep(0 if any(reader.remaining for reader in self.readers) else LOOK_S)
-
-    def action_back(self) -> None:
-        """Undo one thing here, or leave the screen."""
-        before = (self.full, self.view, self.pattern)
-        super().action_back()
-        if before == (self.full, self.view, self.pattern):
-            page = self.screen
-            if isinstance(page, Page):
-                page.action_back()
-
-    @on(ChartGrid.FilterWanted)
-    @work
-    async def ask_for_filter(self) -> None:
-        words = await self.app.push_screen_wait(
-            Ask(
-                "Filter graphs",
-                "Words in their names; * and ? stand for any characters. Empty shows all.",
-                self.pattern,
-            )
-        )
-        if words is not None:
-            self.pattern = words
-
-    @on(ChartGrid.ExportWanted)
-    @work
-    async def export(self, event: ChartGrid.ExportWanted) -> None:
-        """Write the chart beside the run, as picture or numbers."""
-        from rlvr.tui.choose import FormatScreen
-        from rlvr.tui.export import export
-
-        form = await self.app.push_screen_wait(FormatScreen(f"Export {event.spec.name}"))
-        if form:
-            try:
-                file = await asyncio.to_thread(
-                    export, self.curves, event.spec, self.view, self.readers[0].folder, form
-                )
-            except RlvrError as error:
-                self.notify(str(error), severity="error", markup=False)
-            else:
-                self.notify(f"written: {file}", markup=False)
-
-
-class RunCompletions(CompletionsPane):
-    """The completions of a run as they come; enter opens one."""
-
-    rows: Rows | None = None
-
-    def follow(self, file: Path) -> None:
-        """Show the completions in this file from now on."""
-        self.file = file
-        self.rows = Rows(file)
-        self.table.replace_all([], ())
-        self.keep_reading(self.rows)
-
-    @work(group="rows", exclusive=True)
-    async def keep_reading(self, rows: Rows) -> None:
-        while True:
-            new, replaced = await asyncio.to_thread(rows.poll)
-            if replaced:
-                self.table.replace_all(new, rows.part_names)
-            elif new:
-                self.table.add(new, rows.part_names)
-            self.note = f"{rows.bad} lines could not be read" if rows.bad else ""
-            await asyncio.sleep(0 if rows.remaining else LOOK_S)
-
-    @on(CompletionsTable.Opened)
-    @work
-    async def open_one(self, event: CompletionsTable.Opened) -> None:
-        table, rows = self.table, self.rows
-        if rows is None:
-            return
-        screen = CompletionScreen(rows.path, event.row, rows.mates(event.row), list(table.shown))
-        last = await self.app.push_screen_wait(screen)
-        if last is not None and last in table.shown:
-            table.cursor = table.shown.index(last)
-
-
 class RunView(Vertical):
     """Progress, graphs and log of one run; of an evaluation or an auto run what came of it instead of graphs."""
 
@@ -236,7 +117,6 @@ class RunView(Vertical):
 
     def compose(self) -> ComposeResult:
         yield Progress(id="progress")
-        yield RunCharts("reward solved outcomes groups length kl")
         with VerticalScroll(id="summary"):
             yield Static("", markup=False)
         yield LogView(id="log")
@@ -247,12 +127,21 @@ class RunView(Vertical):
             return
         self.run = run
         self.border_title = run.name if run else ""
-        has_graphs = run is None or run.kind == "train"
-        charts = self.query_one(RunCharts)
-        charts.display, self.query_one("#summary").display = has_graphs, not has_graphs
-        charts.follow([run] if run and has_graphs else [])
+        self.show_graphs()
         self.query_one(LogView).follow(run.files.log if run else None)
         self.query_one("#summary Static", Static).update("")
+
+    @work(group="graphs", exclusive=True)
+    async def show_graphs(self) -> None:
+        """Have the graphs follow the run; the first time they are made, after the first frame."""
+        graphs = await asyncio.to_thread(importlib.import_module, "rlvr.tui.graphs")
+        if not self.query("#graphs"):
+            await self.mount(graphs.RunCharts("reward solved outcomes groups length kl", id="graphs"), after=0)
+        run = self.run
+        has_graphs = run is None or run.kind == "train"
+        charts = self.query_one("#graphs", graphs.RunCharts)
+        charts.display, self.query_one("#summary").display = has_graphs, not has_graphs
+        charts.follow([run] if run and has_graphs else [])
 
     def take_row(self, row: Row | None) -> None:
         progress = self.query_one(Progress)

@@ -18,7 +18,8 @@ from rlvr.layer_files import toml_text
 from rlvr.listing import Row
 from rlvr.records import Completion, Evaluation, Interval, Round, Step, Tail
 from rlvr.tui.chart import ChartGrid
-from rlvr.tui.follow import LogView, Progress, RunCharts, RunCompletions
+from rlvr.tui.follow import LogView, Progress
+from rlvr.tui.graphs import RunCharts, RunCompletions
 from rlvr.tui.page import Page
 from rlvr.tui.result import result_panes, show_result
 from rlvr.tui.table import KeyedTable
@@ -117,7 +118,7 @@ class MonitorPage(Page):
         text = Text.assemble((verdict.conclusion, "bold"), "\n")
         for finding in verdict.findings:
             look = self.color("text-error" if finding.severity == "dead" else "text-warning")
-            text.append(f"\n{finding.severity}: {finding.name}\n", style=look)
+            text.append(f"\n{finding.severity}: {finding.title}\n", style=look)
             text.append(f"  {finding.what}\n")
             text.append(f"  → {finding.change}\n", style=self.color("text-success"))
             if finding.settings:

@@ -1,5 +1,7 @@
 """The keys of the dashboard, once: what the footer, the help panel, the palette and docs/rlvrtui.md show.
 
+    python -m rlvr.tui.verbs         # the table of docs/rlvrtui.md
+
 `bindings("kill", "resume")` gives the Textual bindings of a screen. Keys of the graphs are in `keys.py`.
 """
 
@@ -51,7 +53,7 @@ VERBS: dict[str, Verb] = {
     "label": Verb("L", "label", "Label", "Give the selected run a short label.", show=False),
     "note": Verb("N", "note", "Note", "Write a note about the selected run.", show=False),
     "mark": Verb("space", "mark", "Mark", "Mark the selected run for comparison."),
-    "compare_marked": Verb("c", "compare", "Compare", "Compare the marked runs, or this one with its parent."),
+    "compare_marked": Verb("c", "compare", "Compare", "Compare the marked cycles, else the newest two."),
     "filter": Verb("slash", "filter", "Filter", "Show only the rows that hold a text; escape clears."),
     "next_tab": Verb("full_stop", "next_tab", "Next pane", "Go to the next pane.", show=False),
     "previous_tab": Verb("comma", "previous_tab", "Previous pane", "Go to the pane before.", show=False),
@@ -86,3 +88,19 @@ COMMON = ("help", "quit", "palette", "copy", "back", "next_tab", "previous_tab",
 def page_bindings(*names: str) -> list[BindingType]:
     """The bindings of a screen: its own verbs, then those of every screen."""
     return bindings(*names, *COMMON)
+
+
+NAMES = {"question_mark": "?", "slash": "/", "full_stop": ".", "comma": ",", "escape": "esc", "colon": ": or ctrl+p"}
+
+
+def as_markdown() -> str:
+    """All verbs as a table."""
+    rows = [
+        f"| {', '.join(f'`{NAMES.get(key, key)}`' for key in verb.keys.split(','))} | `{name}` | {verb.help} |"
+        for name, verb in VERBS.items()
+    ]
+    return "\n".join(["| key | verb | |", "|---|---|---|", *rows]) + "\n"
+
+
+if __name__ == "__main__":
+    print(as_markdown(), end="")

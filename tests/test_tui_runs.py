@@ -1,0 +1,213 @@
+"""The dashboard with real runs: a tiny cycle started, followed and ended from it, in a Pilot and in a terminal."""
+
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pilots import until, words
+from textual.widgets import Input
+
+from rlvr import cycles, layers, supervisor
+from rlvr.config import PRESETS
+from rlvr.records import Launch, read
+from rlvr.status import LIVING
+from rlvr.tui.app import Dashboard
+from rlvr.tui.launch import NewCycle
+
+ROOT = Path(__file__).parent.parent
+SMALL = {
+    "prompts_per_step": 4,
+    "num_generations": 4,
+    "filter_samples": 0,
+    "baseline_tasks": 0,
+    "preflight_tasks": 0,
+    "sandbox_workers": 1,
+    "corpus_dir": str(ROOT / "rlvr/assets/sample"),
+}
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A model `m` without runs; whatever was started is killed at the end."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.chdir(tmp_path)
+    layers.create(tmp_path / "training/m", {**PRESETS["tiny"], **SMALL})
+    yield tmp_path
+    for run in cycles.all_runs("m"):
+        if supervisor.status_of(run).state in LIVING:
+            supervisor.kill(run, force=True)
+
+
+async def test_a_cycle_is_started_after_its_plan_was_seen(model: Path):
+    async with Dashboard().run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: "no run yet" in words(pilot.app))
+        await pilot.press("n")
+        await until(pilot, lambda: isinstance(pilot.app.screen, NewCycle))
+        dialog = pilot.app.screen
+        dialog.query_one("#overrides", Input).value = "max_step=1"
+        await until(pilot, lambda: "did you mean 'max_steps'" in " ".join(words(pilot.app).split()))
+        dialog.query_one("#overrides", Input).value = "max_steps=1"
+        await until(pilot, lambda: "cold start from the base model" in words(pilot.app))
+        await until(pilot, lambda: "1 steps" in words(pilot.app))
+        await pilot.press("ctrl+r")
+        await until(pilot, lambda: [run.name for run in cycles.cycle_runs("m")] == ["001"])
+        run = cycles.find_run("001", "m")
+        await until(pilot, lambda: supervisor.status_of(run).state == "running")
+        await until(pilot, lambda: "● running" in words(pilot.app))
+        status = supervisor.status_of(run)
+        assert os.getsid(status.pid) == status.pid != os.getsid(0)  # a session of its own: it outlives the terminal
+    assert supervisor.status_of(run).state in (*LIVING, "done")
+    assert supervisor.wait([run], timeout_s=240) == 0
+    assert supervisor.status_of(run).step == 1
+    assert "max_steps = 1" in run.files.config.read_text()
+    async with Dashboard().run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: "✓ done" in words(pilot.app))
+
+        # An evaluation of it, from the form.
+        await pilot.press("5")
+        await until(pilot, lambda: type(pilot.app.screen).__name__ == "EvalsPage" and pilot.app.screen.ready)  # type: ignore
+        page = pilot.app.screen
+        await until(pilot, lambda: page.offered == ["base", "001"])  # type: ignore[attr-defined]
+        page.query_one("#field-num_tasks", Input).value = "4"
+        await pilot.press("ctrl+r")
+        await until(pilot, lambda: bool(cycles.eval_runs("m")))
+    evaluation = cycles.eval_runs("m")[0]
+    assert evaluation.name == "001/evals/base"
+    assert read(evaluation.files.launch, Launch).participants == ("base", "training/m/001/adapter")
+    assert supervisor.wait([evaluation], timeout_s=240) == 0
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# In a terminal
+
+
+class Terminal:
+    """A tmux session of its own server."""
+
+    def __init__(self, folder: Path, width: int, height: int):
+        self.socket = f"rlvrtui-{os.getpid()}-{time.monotonic_ns()}"
+        self.tmux(
+            "-f",
+            "/dev/null",
+            "new-session",
+            "-d",
+            "-s",
+            "t",
+            "-x",
+            str(width),
+            "-y",
+            str(height),
+            "-c",
+            str(folder),
+            "sh",
+        )
+
+    def tmux(self, *arguments: str) -> str:
+        done = subprocess.run(["tmux", "-L", self.socket, *arguments], capture_output=True, text=True, check=True)
+        return done.stdout
+
+    def keys(self, *keys: str) -> None:
+        self.tmux("send-keys", "-t", "t", *keys)
+
+    def type(self, text: str) -> None:
+        self.tmux("send-keys", "-t", "t", "-l", text)
+
+    def text(self) -> str:
+        return self.tmux("capture-pane", "-p", "-t", "t")
+
+    def wait(self, wanted: str | Callable[[str], bool], timeout_s: float = 60.0) -> str:
+        """Wait until something stands on the screen; returns all of it."""
+        end = time.monotonic() + timeout_s
+        while True:
+            text = self.text()
+            if wanted in text if isinstance(wanted, str) else wanted(text):
+                return text
+            assert time.monotonic() < end, f"{wanted!r} never came; the screen is\n{text}"
+            time.sleep(0.05)
+
+    def close(self) -> None:
+        with contextlib.suppress(subprocess.CalledProcessError):
+            self.tmux("kill-server")
+
+
+@pytest.fixture
+def terminal(model: Path) -> Iterator[Terminal]:
+    opened = Terminal(model, 120, 35)
+    opened.type("export TERM=xterm-256color LANG=C.UTF-8 PS1='$ '; stty -a > before; clear")
+    opened.keys("Enter")
+    yield opened
+    opened.close()
+
+
+DASHBOARD = f"{sys.executable} {ROOT / 'rlvrtui.py'}"
+
+
+@pytest.mark.tmux
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is missing")
+def test_a_run_lives_on_when_the_dashboard_ends_and_is_killed_from_the_next(model: Path, terminal: Terminal):
+    terminal.type(f"{DASHBOARD}; echo code $?")
+    terminal.keys("Enter")
+    terminal.wait("no run yet")
+    terminal.keys("n")
+    terminal.wait("cold start from the base model")
+    terminal.keys("C-r")
+    terminal.wait("● running")
+    run = cycles.find_run("001", "m")
+    terminal.wait(lambda text: "/80" in text and "reward" in text, timeout_s=240)  # the first steps have come
+    terminal.keys("q")
+    terminal.wait("code 0")
+    assert supervisor.status_of(run).state == "running"
+    terminal.type("clear; stty -a > after; cmp before after && echo same terminal")
+    terminal.keys("Enter")
+    terminal.wait("same terminal")
+
+    terminal.type(f"clear; {DASHBOARD}; echo code $?")
+    terminal.keys("Enter")
+    terminal.wait("● running")
+    terminal.keys("K")
+    terminal.wait("Kill 001")
+    assert supervisor.status_of(run).state == "running"
+    terminal.keys("Left", "Left")
+    terminal.keys("Enter")  # stop with a checkpoint
+    terminal.wait("■ killed", timeout_s=120)
+    status = supervisor.status_of(run)
+    assert (status.state, status.exit_code) == ("killed", 143) and not supervisor.group_members(status.pid)
+    terminal.keys("r")
+    terminal.wait("● running")
+    assert read(run.files.launch, Launch).resume
+    terminal.keys("K")
+    terminal.wait("Kill 001")
+    terminal.keys("Left")
+    terminal.keys("Enter")  # at once
+    terminal.wait("■ killed")
+    assert supervisor.status_of(run).exit_code == 137
+    terminal.keys("q")
+    terminal.wait("code 0")
+
+
+@pytest.mark.tmux
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is missing")
+def test_a_crash_leaves_the_terminal_as_it_was(model: Path, terminal: Terminal):
+    crash = "from rlvr.tui.dashboard import RunsPage\nRunsPage.cells = None\n"
+    (model / "crash.py").write_text(
+        f"import sys\nsys.path.insert(0, {str(ROOT)!r})\nimport rlvrtui\n{crash}rlvrtui.main([])\n"
+    )
+    (model / "training/m/001").mkdir()
+    terminal.type(
+        f"{sys.executable} crash.py > out 2>&1 < /dev/tty; stty -a > after; cmp before after && echo same terminal"
+    )
+    terminal.keys("Enter")
+    terminal.wait("same terminal")
+    terminal.type(f"clear; {sys.executable} crash.py; stty -a > after; cmp before after && echo restored")
+    terminal.keys("Enter")
+    terminal.wait(lambda text: text.rstrip().endswith("$") and "restored\n" in text)
+    assert "TypeError" in terminal.text()

@@ -1,0 +1,264 @@
+"""The other screens of the dashboard: one run, evaluations, auto runs, comparison, presets, corpus, keys."""
+
+import shutil
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pilots import SIZES, opened, plain, training_tree, until, words, write
+from textual.pilot import Pilot
+from textual.widgets import Input, SelectionList, Static, TabbedContent
+
+from rlvr import layers
+from rlvr.records import Evaluation, read
+from rlvr.tui.app import Dashboard
+from rlvr.tui.completions import CompletionScreen, CompletionsTable
+from rlvr.tui.graphs import RunCharts
+from rlvr.tui.monitor import MonitorPage
+from rlvr.tui.result import pass_curve
+from rlvr.tui.table import KeyedTable
+from rlvr.tui.verbs import SCREENS, VERBS
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    with training_tree(tmp_path, monkeypatch) as folder:
+        yield folder
+
+
+async def go(pilot: Pilot, key: str, name: str):
+    """The screen of a number key."""
+    await opened(pilot)
+    await pilot.press(key)
+    await until(pilot, lambda: type(pilot.app.screen).__name__ == name and pilot.app.screen.ready)  # type: ignore
+    return pilot.app.screen
+
+
+async def monitor(pilot: Pilot, run: str) -> MonitorPage:
+    page = await opened(pilot)
+    page.table.select(run)
+    await pilot.press("enter")
+    await until(pilot, lambda: isinstance(pilot.app.screen, MonitorPage) and pilot.app.screen.ready)
+    assert isinstance(pilot.app.screen, MonitorPage)
+    return pilot.app.screen
+
+
+def text_of(page, selector: str) -> str:
+    return str(page.query_one(selector, Static).render())
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# One run
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_monitor_of_a_cycle(tree: Path, size: tuple[int, int]):
+    async with Dashboard().run_test(size=size) as pilot:
+        page = await monitor(pilot, "003")
+        charts = page.query_one(RunCharts)
+        await until(pilot, lambda: len(charts.charts) > 8)
+        assert len(charts.curves[0].metrics) == 16  # the torn last line is left for later
+        await pilot.press("full_stop")
+        table = page.query_one(CompletionsTable)
+        await until(pilot, lambda: len(table.all) == 16 * 16)
+        await until(pilot, lambda: pilot.app.focused is table)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, CompletionScreen))
+        await pilot.press("escape")
+        await until(pilot, lambda: pilot.app.screen is page)
+        await pilot.press("full_stop")
+        await until(pilot, lambda: "step   16/24" in words(pilot.app))
+        await pilot.press("full_stop")
+        snapshot = page.query_one("#snapshot", KeyedTable)
+        await until(pilot, lambda: "max_steps" in snapshot.cells)
+        assert [plain(cell) for cell in snapshot.cells["max_steps"]] == ["max_steps", "24", "flag", "250"]
+        await pilot.press("full_stop")
+        await until(pilot, lambda: text_of(page, "#verdict").strip() != "")
+
+
+async def test_numbers_and_log_lines_arrive_while_one_looks(tree: Path):
+    async with Dashboard().run_test(size=(120, 35)) as pilot:
+        page = await monitor(pilot, "003")
+        charts = page.query_one(RunCharts)
+        await until(pilot, lambda: charts.curves and len(charts.curves[0].metrics) == 16)
+        metrics = tree / "training/demo/003/metrics.jsonl"
+        more = (tree / "training/demo/002/metrics.jsonl").read_bytes().splitlines(keepends=True)[16:20]
+        torn = metrics.read_bytes().rpartition(b"\n")[2]
+        with metrics.open("ab") as file:  # the writer ends the line it was caught in, and goes on
+            file.write((tree / "training/demo/003/metrics.jsonl").read_bytes().splitlines()[-2][len(torn) :] + b"\n")
+            file.writelines(more)
+        with (tree / "training/demo/003/run.log").open("a") as log:
+            log.write("a new line of the log\n")
+        await until(pilot, lambda: len(charts.curves[0].metrics) == 21)
+        page.query_one(TabbedContent).active = "pane-log"
+        await until(pilot, lambda: "a new line of the log" in words(pilot.app))
+
+
+async def test_doctor_of_a_failed_run_names_what_is_wrong(tree: Path):
+    async with Dashboard(model="other").run_test(size=(120, 35)) as pilot:
+        page = await monitor(pilot, "001")
+        await until(pilot, lambda: "infra" in text_of(page, "#verdict"))
+        page.query_one(TabbedContent).active = "pane-log"
+        await until(pilot, lambda: "Traceback caf\ufffd" in words(pilot.app))  # no colours, no earlier progress bars
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_result_of_an_evaluation(tree: Path, size: tuple[int, int]):
+    result = read(tree / "training/demo/003/evals/base/eval.json", Evaluation)
+    async with Dashboard().run_test(size=size) as pilot:
+        page = await monitor(pilot, "003/evals/base")
+        await until(pilot, lambda: "12 held-out sequences" in text_of(page, "#result"))
+        solved = result.participants[1].solved
+        assert f"{100 * solved.estimate:.1f} % [{100 * solved.low:.1f}" in text_of(page, "#result")
+        tasks = page.query_one("#tasks", KeyedTable)
+        assert set(tasks.cells) == set(result.tasks) and tasks.titles[2:] == ("base", "003")
+        better = {task for task, cells in tasks.cells.items() if plain(cells[1]).startswith("003")}
+        assert better == set(next(each for each in result.differences if each.metric == "solved").won)
+
+
+def test_pass_curve_meets_the_evaluation(tree: Path):
+    result = read(tree / "training/demo/003/evals/base/eval.json", Evaluation)
+    for person in result.participants:
+        curve = pass_curve(person).column("pass@k")
+        assert len(curve) == 4
+        for k, interval in person.pass_at.items():
+            assert curve[int(k) - 1] == pytest.approx(interval.estimate)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Evaluations, auto runs, comparison
+
+
+async def test_evaluation_form_checks_and_needs_a_checkpoint(tree: Path):
+    async with Dashboard().run_test(size=(120, 35)) as pilot:
+        page = await go(pilot, "5", "EvalsPage")
+        who = page.query_one("#who", SelectionList)
+        await until(pilot, lambda: who.option_count == 3)
+        assert set(who.selected) == {"base", "002"}
+        page.query_one("#field-num_tasks", Input).value = "0"
+        await until(pilot, lambda: "must be 1 to" in text_of(page, ".problem"))
+        page.query_one("#field-num_tasks", Input).value = "6"
+        page.query_one("#overrides", Input).value = "batch=3"
+        await pilot.press("ctrl+r")
+        await until(pilot, lambda: "unknown key 'batch'" in " ".join(n.message for n in pilot.app._notifications))
+        assert sorted(path.name for path in (tree / "training/demo/002/evals").iterdir()) == ["base+001"]
+
+
+async def test_auto_form_and_rounds(tree: Path):
+    async with Dashboard().run_test(size=(120, 35)) as pilot:
+        page = await go(pilot, "6", "AutoPage")
+        rounds = page.query_one("#rounds", KeyedTable)
+        await until(pilot, lambda: len(rounds.cells) == 2)
+        assert [plain(cell) for cell in rounds.cells["2"]][:4] == ["2", "002", "002/evals/base", "46.0%"]
+        page.query_one("#field-until", Input).value = "solved>5"
+        await until(pilot, lambda: "write it like" in text_of(page, ".problem"))
+
+
+async def test_compare_lays_marked_cycles_over_each_other(tree: Path):
+    async with Dashboard().run_test(size=(120, 35)) as pilot:
+        page = await opened(pilot)
+        for run in ("001", "003"):
+            page.table.select(run)
+            await pilot.press("space")
+        await until(pilot, lambda: plain(page.table.cells["003"][0]) == "◆ 003")
+        await pilot.press("c")
+        await until(pilot, lambda: type(pilot.app.screen).__name__ == "ComparePage" and pilot.app.screen.ready)  # type: ignore
+        other = pilot.app.screen
+        charts = other.query_one(RunCharts)
+        await until(pilot, lambda: [curve.name for curve in charts.curves] == ["001", "003"])
+        figures = other.query_one("#figures", KeyedTable)
+        await until(pilot, lambda: "steps" in figures.cells)
+        assert [plain(cell) for cell in figures.cells["steps"]] == ["steps", "18 of 18", "16 of 24"]
+        table = other.query_one("#config-diff", KeyedTable)
+        await until(pilot, lambda: "max_steps" in table.cells)
+        assert [plain(cell) for cell in table.cells["max_steps"]] == ["max_steps", "18  (flag)", "24  (flag)"]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Presets, corpus
+
+
+async def test_preset_is_saved_and_applied(tree: Path):
+    async with Dashboard().run_test(size=(120, 35)) as pilot:
+        page = await go(pilot, "4", "PresetsPage")
+        table = page.query_one("#presets", KeyedTable)
+        await until(pilot, lambda: "tiny" in table.cells)
+        await pilot.press("n")
+        await until(pilot, lambda: pilot.app.screen.is_modal)
+        await write(pilot, "mine")
+        await pilot.press("enter")
+        await until(pilot, lambda: "mine" in table.cells)
+        saved = tomllib.loads((tree / "training/presets/mine.toml").read_text())
+        assert saved["lora_rank"] == 16 and saved["max_steps"] == 80 and "learning_rate" not in saved
+
+        shutil.copytree(tree / "training/other", tree / "training/third")
+        shutil.rmtree(tree / "training/third/001")
+        pilot.app.choose("third")  # type: ignore[attr-defined]
+        table.select("mine")
+        await pilot.press("enter")
+        await until(pilot, lambda: pilot.app.screen.is_modal)
+        await pilot.click("#choice-global")
+        await until(pilot, lambda: "lora_rank = 16" in (tree / "training/third/model.toml").read_text())
+        config, _ = layers.resolve_for(tree / "training/third", layers.TrainConfig)
+        assert (config.max_steps, config.lora_rank) == (80, 16)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_corpus_counts_and_a_task(tree: Path, size: tuple[int, int]):
+    layers.set_keys(
+        tree / "training/demo", "global", {"corpus_dir": str(Path(layers.__file__).parent / "assets/sample")}
+    )
+    async with Dashboard().run_test(size=size) as pilot:
+        page = await go(pilot, "8", "CorpusPage")
+        await until(pilot, lambda: "chosen for training" in text_of(page, "#counts"), timeout_s=40)
+        table = page.query_one("#entries", KeyedTable)
+        assert len(table.cells) > 50
+        await pilot.press("slash")
+        await write(pilot, "A000045")
+        await until(pilot, lambda: len(table.cells) <= 1)
+        await pilot.press("escape")
+        await until(pilot, lambda: len(table.cells) > 50)
+        await until(pilot, lambda: "shown in the prompt (10)" in text_of(page, "#task"))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Everything
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_every_screen_fits(tree: Path, size: tuple[int, int]):
+    async with Dashboard().run_test(size=size) as pilot:
+        await opened(pilot)
+        for number, name in enumerate(SCREENS, 1):
+            await pilot.press(str(number))
+            await until(pilot, lambda name=name: pilot.app.current_mode == name and pilot.app.screen.ready)  # type: ignore
+            await pilot.pause(0.1)
+            page = pilot.app.screen
+            for widget in page.query("TitleLine, KeyBar, .pane"):
+                assert page.region.contains_region(widget.region), (name, widget)
+            await pilot.press("escape")
+            await pilot.press("escape")
+
+
+async def test_theme_and_keys_of_ones_own_are_remembered(tree: Path):
+    async with Dashboard(theme="nord").run_test(size=(120, 35)) as pilot:
+        await opened(pilot)
+    async with Dashboard(theme="textual-light").run_test(size=(120, 35)) as pilot:
+        await opened(pilot)
+        pilot.app.theme = "dracula"
+    file = tree / "config/oeis-rlvr/tui.toml"
+    assert tomllib.loads(file.read_text())["theme"] == "dracula"
+    file.write_text(file.read_text() + '\n[keys]\nkill = "ctrl+k"\n')
+    async with Dashboard().run_test(size=(120, 35)) as pilot:
+        page = await opened(pilot)
+        assert pilot.app.theme == "dracula"
+        page.table.select("003")
+        await pilot.press("ctrl+k")
+        await until(pilot, lambda: pilot.app.screen.is_modal)
+
+
+def test_every_key_is_in_the_docs():
+    page = (Path(__file__).parent.parent / "docs/rlvrtui.md").read_text(encoding="utf-8")
+    for name, verb in VERBS.items():
+        assert f"`{name}`" in page and verb.help in page, name
