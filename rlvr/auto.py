@@ -41,6 +41,8 @@ def auto(run: Run) -> int:
         history = list(records.read_lines(run.files.rounds, Round)) if run.files.rounds.exists() else []
         while True:
             judge(history, options)
+            if signals:
+                raise Ended("killed", "stopped between two rounds")
             finished = play_round(run, len(history) + 1, options, history, status, signals)
             history.append(finished)
             records.append(run.files.rounds, finished)

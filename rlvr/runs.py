@@ -179,11 +179,11 @@ def begin_eval(
     """
     config, origins = layers.resolve_for(cycles.model_dir(model), EvalConfig, overrides, frozen_keys(model))
     check_config(config)
-    adapters = [find_participant(name, model) for name in participants or default_participants(model)]
-    for adapter in adapters:
-        if adapter:
-            check_adapter(adapter, config.base_model, None, None)
     after = check_after(after, model)
+    adapters = find_participants(participants, model, after)
+    for adapter in adapters:
+        if adapter and adapter.is_dir():
+            check_adapter(adapter, config.base_model, None, None)
     ephemeral = layers.ephemeral_values(cycles.model_dir(model), EvalConfig)
     names = [cycles.participant_name(adapter, model) for adapter in adapters]
     with cycles.locked():
@@ -203,6 +203,21 @@ def default_participants(model: str) -> list[str]:
     if latest is None:
         raise RlvrError(f"model {model!r} has no adapter yet: train a cycle, or evaluate the base: --adapters base")
     return ["base", latest.name]
+
+
+def find_participants(names: Sequence[str] | None, model: str, after: str = "") -> list[Path | None]:
+    """The adapter folders of the participants, None for the base model; by default base and the latest adapter.
+
+    The cycle that an evaluation is to come after counts as the latest one: it will have an adapter by then.
+    """
+    coming = cycles.find_run(after) if after else None
+    if coming and (coming.kind, coming.model) == ("train", model):
+        names = [coming.name if name == LATEST else name for name in names or (cycles.BASE, LATEST)]
+    found = []
+    for name in names or default_participants(model):
+        is_coming = coming and name.isdigit() and f"{int(name):03d}" == coming.name and coming.model == model
+        found.append(coming.files.adapter if coming and is_coming else find_participant(name, model))
+    return found
 
 
 def find_participant(name: str, model: str) -> Path | None:

@@ -74,6 +74,7 @@ def spawn(run: Run) -> None:
     """
     status = status_of(run)
     status.state, status.message, status.exit_code, status.finished = "pending", "", None, None
+    status.waiting_for = ""
     module = "rlvr.colab.supervisor" if on_colab(run) else "rlvr.auto" if run.kind == "auto" else "rlvr.supervisor"
     # The path is relative to the folder that holds training/, so that a run outlives a move of it.
     root = run.training_dir.parent

@@ -1,5 +1,6 @@
 """The queue, liveness and killing with real supervisors and commands; no model is loaded here."""
 
+import json
 import os
 import signal
 import subprocess
@@ -12,7 +13,7 @@ from workplace import Workplace, busy, living, no_process_left
 
 from rlvr import records
 from rlvr.records import Launch, Status
-from rlvr.status import read_status
+from rlvr.status import is_alive, read_status
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are looked at through /proc")
 
@@ -112,6 +113,21 @@ def test_killed_at_any_moment_of_its_start_it_stays_killed(work):
             assert work.status("002").state == "killed"
 
 
+def test_a_shutdown_of_the_machine_leaves_the_queue(work):
+    """SIGTERM for all processes: those that wait stay pending, and the next command starts them again."""
+    with busy(work):
+        work.ctl("train")
+        work.ctl("train")
+        assert wait_until(lambda: work.status("003").waiting_for == "001")
+        pids = [work.status(name).pid for name in ("002", "003")]
+        for pid in pids:
+            os.kill(pid, signal.SIGTERM)
+        assert wait_until(lambda: not any(map(alive, pids)))
+        assert {work.status(name).state for name in ("002", "003")} == {"pending"}
+        assert work.ctl("queue").count("started again") == 2
+        kill_all(work)
+
+
 def test_a_supervisor_that_status_json_does_not_name_ends_at_once(work):
     with busy(work):
         work.ctl("train")
@@ -208,3 +224,62 @@ def test_files_of_the_user_are_not_taken_for_modules(work):
     work.ctl("train", "-o", "corpus_dir=.")
     assert "corpus" in work.wait_for("001", "failed").message
     assert "wrong module" not in (work / "m/001/run.log").read_text()
+
+
+def test_an_evaluation_may_come_after_the_cycle_that_it_is_about(work):
+    with busy(work):
+        printed = work.ctl("eval", "--after", "live")
+        assert "Evaluation 001/evals/base of m: base against 001, waiting for m/001." in printed
+        assert os.readlink(work / "m/base/evals/001") == "../../001/evals/base"
+        assert "no adapter '002'" in work.ctl("eval", "--after", "001", "--adapters", "base", "002", code=2)
+    # The cycle ends without an adapter.
+    status = work.wait_for("001/evals/base", "failed")
+    assert status.exit_code == 2 and "no adapter 'training/m/001/adapter'" in status.message
+
+
+def test_what_an_auto_run_has_started_ends_and_goes_on_with_it(work):
+    def of_auto() -> list[str]:
+        return sorted(line.split(" -m ")[1] for line in living().values() if " -m rlvr." in line)
+
+    both = ["rlvr.auto training/m/auto/001", "rlvr.supervisor training/m/002"]
+    with busy(work):
+        work.ctl("auto", "--rounds", "2")
+        assert wait_until(lambda: work.status("auto/001").waiting_for == "002")
+        for number in (signal.SIGKILL, signal.SIGTERM, None):
+            assert wait_until(lambda: of_auto() == both), of_auto()
+            pid = work.status("auto/001").pid
+            if number is None:
+                work.ctl("kill", "auto/001", "--force")
+            else:
+                os.kill(pid, number)
+            assert wait_until(lambda pid=pid: not alive(pid))
+            # Killed without a word it leaves what it has started; asked to end it takes that along.
+            expected = "lost" if number == signal.SIGKILL else "killed"
+            assert work.status("auto/001").state == expected
+            assert work.status("002").state == ("pending" if number == signal.SIGKILL else "killed")
+            assert wait_until(lambda number=number: of_auto() == (both[1:] if number == signal.SIGKILL else []))
+            assert "goes on with its last round" in work.ctl("resume", "auto/001")
+            assert wait_until(lambda: work.status("auto/001").waiting_for == "002")
+            assert wait_until(lambda: work.status("002").waiting_for == "001")
+        assert sorted(path.name for path in (work / "m").glob("[0-9]*")) == ["001", "002"]
+        work.ctl("kill", "auto/001")
+        assert work.wait_for("auto/001", "killed").exit_code == 143
+        assert work.status("002").state == "killed"
+
+
+def test_what_waits_is_listed_where_nothing_can_be_written(work):
+    with busy(work):
+        work.ctl("train")
+        os.kill(work.status("002").pid, signal.SIGKILL)
+        assert wait_until(lambda: not is_alive(work.status("002")))
+        if subprocess.run(["mount", "--bind", work.folder, work.folder], capture_output=True).returncode:
+            pytest.skip("a read-only disk can only be mounted by root")
+        try:
+            subprocess.run(["mount", "-o", "remount,bind,ro", work.folder], check=True)
+            assert "nobody looks after it: its folder cannot be written" in work.ctl("queue")
+            assert "Read-only file system" in work.ctl("kill", "002", code=2)
+            assert json.loads(work.ctl("ps", "--json"))[1]["state"] == "pending"
+        finally:
+            subprocess.run(["umount", "-l", work.folder], check=True)
+        work.ctl("kill", "002")
+        assert work.status("002").exit_code == 143

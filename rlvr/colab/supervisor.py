@@ -183,8 +183,7 @@ def supervise(run: Run, stop: Sequence[int] = ()) -> int:
         else:
             supervisor.wait_turn(run, launch, status, signals)
     except supervisor.Stopped:
-        status.write(state="killed", finished=time.time(), exit_code=143, waiting_for="", message=supervisor.TAKEN_OUT)
-        return 143
+        return 143  # it is still pending: whoever takes a run out of the queue writes that down
     except RlvrError as error:
         status.write(state="failed", finished=time.time(), exit_code=2, waiting_for="", message=str(error))
         return 2
