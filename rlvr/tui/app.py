@@ -5,6 +5,7 @@
 
 import asyncio
 import contextlib
+import signal
 import sys
 from collections.abc import Callable, Iterable
 from typing import TypeVar
@@ -113,6 +114,9 @@ class Dashboard(App[None]):
         self.wanted_theme = theme
 
     def on_mount(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            # Without this the terminal would be left as it is when somebody ends the program from outside.
+            asyncio.get_running_loop().add_signal_handler(number, self.exit, None, 128 + number)
         kept = read_preferences()
         theme = self.wanted_theme or kept.get("theme")
         if theme and theme not in self.available_themes:
