@@ -500,9 +500,6 @@ def draw_chart(
         for tick in ticks:
             cells.put(row_of(tick), gutter, glyphs.guide * plot_width, GUIDE)
     chart = Chart(cells, gutter, 0, plot_height, plot_width, (left, right))
-    if cursor is not None and left <= cursor <= right:
-        for row in range(plot_height):
-            cells.put(row, chart.column_of(cursor), glyphs.cursor, CURSOR)
     if bars:
         drawn = bars(plot_height, plot_width)
     else:
@@ -517,7 +514,7 @@ def draw_chart(
         (cells.backgrounds, drawn.backgrounds),
     ):
         target[area][inked] = source[inked]
-    if bars and cursor is not None and left <= cursor <= right:
+    if cursor is not None and left <= cursor <= right:
         for row in range(plot_height):
             cells.put(row, chart.column_of(cursor), glyphs.cursor, CURSOR)
 

@@ -32,7 +32,7 @@ class Terminal:
         self.socket = f"shot-{os.getpid()}-{time.monotonic_ns()}"
         settings = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8", **(env or {})}
         words = " ".join(f"{name}={shlex.quote(value)}" for name, value in settings.items())
-        line = f"env -u NO_COLOR -u TEXTUAL_THEME {words} {shlex.join(command)}"
+        line = f"env -u NO_COLOR -u TEXTUAL_THEME -u COLUMNS -u LINES {words} {shlex.join(command)}"
         # A shell stays behind, so that what the program leaves of the terminal can be seen.
         shell = f'{line}; echo "ended with $?"; exec sh'
         self.tmux(
@@ -135,6 +135,7 @@ def shoot(
     wait: str,
     out: Path,
     env: dict[str, str] | None = None,
+    then: str = "",
 ) -> str:
     """Make one picture; returns the text of the screen."""
     columns, rows = map(int, size.split("x"))
@@ -145,6 +146,7 @@ def shoot(
         for key in keys:
             terminal.keys(key)
             time.sleep(0.25)
+        terminal.wait(then)
         terminal.settle()
         ansi = terminal.ansi()
         out.with_suffix(".ansi").write_text(ansi, encoding="utf-8")
@@ -157,7 +159,7 @@ def shoot(
 def main() -> int:
     parser = argparse.ArgumentParser(description="Pictures of a terminal program.")
     parser.add_argument("program", help="rlvrviz.py or rlvrtui.py, then its arguments")
-    parser.add_argument("arguments", nargs="*")
+    parser.add_argument("arguments", nargs="*", help="after the options")
     parser.add_argument(
         "--tree", type=Path, required=True, help="folder with training/ in it; made when it is not there"
     )
@@ -165,9 +167,10 @@ def main() -> int:
     parser.add_argument("--all", action="store_true", help="the three sizes, dark and light")
     parser.add_argument("--keys", default="", help="tmux's names of keys, parted by blanks")
     parser.add_argument("--wait", default="reward", help="a word that tells that the screen is ready")
+    parser.add_argument("--then", default="", help="a word to wait for after the keys")
     parser.add_argument("--env", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--out", type=Path, required=True)
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()
     if not shutil.which("tmux"):
         print("error: tmux is missing: install it", file=sys.stderr)
         return 2
@@ -182,7 +185,16 @@ def main() -> int:
         for theme in ("textual-dark", "textual-light") if args.all else (None,):
             name = f"{args.out.stem}-{size}-{theme}.png" if args.all else args.out.name
             more = {"TEXTUAL_THEME": theme} if theme else {}
-            shoot(command, args.tree, size, args.keys.split(), args.wait, args.out.with_name(name), {**env, **more})
+            shoot(
+                command,
+                args.tree,
+                size,
+                args.keys.split(),
+                args.wait,
+                args.out.with_name(name),
+                {**env, **more},
+                args.then,
+            )
             print(args.out.with_name(name))
     return 0
 

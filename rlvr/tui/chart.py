@@ -190,7 +190,7 @@ class ChartGrid(VerticalScroll):
             self.spec = spec
 
     class ViewChanged(Message):
-        """Smoothing, zoom, axes or crosshair are different now."""
+        """Smoothing, zoom, axes, crosshair or full screen are different now."""
 
     def __init__(self, view: View | None = None, pattern: str = "", id: str | None = None):
         super().__init__(id=id)
@@ -234,6 +234,8 @@ class ChartGrid(VerticalScroll):
         if wanted != self.charts:
             self.charts = wanted
             self._sync_charts()
+        elif not wanted:
+            self.query_one(".nothing", Static).update(self._nothing())
         self.refresh_charts()
 
     def _sync_charts(self) -> None:
@@ -297,6 +299,7 @@ class ChartGrid(VerticalScroll):
 
     def watch_full(self) -> None:
         self.divide()
+        self.post_message(self.ViewChanged())
         self.reveal()
 
     def watch_pattern(self) -> None:

@@ -8,21 +8,14 @@ from textual.binding import Binding
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import Input, Label, OptionList
+from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from rlvr.cycles import Run, all_runs, model_names
 from rlvr.status import read_status
 from rlvr.tui.export import FORMATS
-from rlvr.tui.keys import TITLES, Where, as_markdown
-
-STATE_STYLES = {
-    "running": "$text-success",
-    "pending": "$text-warning",
-    "failed": "$text-error",
-    "lost": "$text-error",
-    "killed": "$text-warning",
-}
+from rlvr.tui.frame import STATE_STYLES
+from rlvr.tui.keys import KEYS, TITLES, Where, shown
 
 
 class RunsScreen(ModalScreen[list[Run] | None]):
@@ -77,8 +70,8 @@ class RunsScreen(ModalScreen[list[Run] | None]):
                 Content.assemble(
                     (mark, "$text-accent"),
                     (f"{run!s:<30} ", "bold" if str(run) in self.marked else ""),
-                    (f"{state:<9} ", STATE_STYLES.get(state, "$text-muted")),
-                    (step, "$text-muted"),
+                    (f"{state:<9} ", STATE_STYLES.get(state, "$foreground 60%")),
+                    (step, "$foreground 60%"),
                 )
             )
         options.clear_options()
@@ -170,16 +163,22 @@ class HelpScreen(ModalScreen[None]):
         self.about = about
 
     def compose(self) -> ComposeResult:
-        from textual.widgets import Markdown  # its parser is slow to import
-
-        places: list[Where] = [self.first, *(place for place in TITLES if place != self.first)]
         with Vertical(classes="window large") as window:
             window.border_title = "Keys"
             window.border_subtitle = "esc closes"
             with VerticalScroll():
-                if self.about:
-                    yield Label(self.about, markup=False)
-                yield Markdown(as_markdown(*places))
+                yield Static(self.about, markup=False)
+                yield Static(self.lines())
+
+    def lines(self) -> Content:
+        parts: list[tuple[str, str]] = []
+        places: list[Where] = sorted(TITLES, key=lambda place: place != self.first)
+        for where in places:
+            parts.append((f"\n{TITLES[where]}\n", "bold $text-accent"))
+            for key in KEYS:
+                if key.where == where:
+                    parts += [(f"  {shown(key):<14}", "bold"), (f"{key.about}\n", "")]
+        return Content.assemble(*parts)
 
     def action_scroll(self, by: int) -> None:
         self.query_one(VerticalScroll).scroll_relative(y=3 * by, animate=False)

@@ -12,7 +12,6 @@ from textual.color import Color
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.geometry import Region, Size
-from textual.highlight import highlight
 from textual.message import Message
 from textual.reactive import reactive
 from textual.screen import ModalScreen
@@ -447,6 +446,13 @@ def capped(text: str, limit: int = MAX_SHOWN) -> str:
     return shown if len(text) <= limit else f"{shown}\n… {len(text) - limit:,} more characters"
 
 
+def colored(code: str) -> Content:
+    """Python with its syntax in colours."""
+    from textual.highlight import highlight  # slow to import
+
+    return highlight(code, language="python")
+
+
 def checks_table(checks: Sequence[Check], width: int) -> Content:
     """n / expected / got / match; hidden terms are those the model never saw."""
     label = max([len(check.label) for check in checks] + [1])
@@ -461,7 +467,7 @@ def checks_table(checks: Sequence[Check], width: int) -> Content:
                 (f"{check.label:<{label}}  {clipped(check.expected, room):>{room}}  ", ""),
                 (f"{got:>{room}}", "" if check.passed else "$text-error"),
                 (f"  {mark}", style),
-                (shown, "$text-muted"),
+                (shown, "$foreground 60%"),
             )
         )
     return Content("\n").join(lines)
@@ -471,12 +477,12 @@ def rewards_text(completion: Completion) -> Content:
     parts: list[tuple[str, str]] = []
     for reward in completion.rewards:
         value = signed(reward.value).rjust(5)
-        style = "$text-muted" if not reward.value else "$text-success" if reward.value > 0 else "$text-error"
-        parts += [(f"{value}  ", style), (f"{reward.name}", "bold"), (f"  {reward.reason}\n", "$text-muted")]
+        style = "$foreground 60%" if not reward.value else "$text-success" if reward.value > 0 else "$text-error"
+        parts += [(f"{value}  ", style), (reward.name, "bold"), (f"\n       {reward.reason}\n", "$foreground 60%")]
     total = signed(completion.reward, "masked").rjust(5)
     parts += [(f"{total}  ", "bold"), ("total", "bold")]
     if completion.advantage is not None:
-        parts += [(f"  advantage {completion.advantage:+.2f}", "$text-muted")]
+        parts += [(f"  advantage {completion.advantage:+.2f}", "$foreground 60%")]
     return Content.assemble(*parts)
 
 
@@ -515,19 +521,19 @@ class CompletionScreen(ModalScreen[Row | None]):
         yield Static("", classes="head")
         yield Static("", classes="mates")
         with Horizontal(classes="body"):
-            with VerticalScroll(classes="column first", can_focus=False):
-                yield Label("Prompt", classes="title")
-                yield Static("", classes="text prompt", markup=False)
-                yield Label("Reasoning", classes="title")
-                yield Static("", classes="text reasoning", markup=False)
-            with VerticalScroll(classes="column second"):
+            with VerticalScroll(classes="column"):
                 yield Label("Function", classes="title")
                 yield Static("", classes="text function")
                 yield Label("Rewards", classes="title")
                 yield Static("", classes="text rewards")
-            with VerticalScroll(classes="column checks", can_focus=False):
+            with VerticalScroll(classes="column checks"):
                 yield Label("Terms", classes="title")
                 yield Static("", classes="text terms")
+            with VerticalScroll(classes="column"):
+                yield Label("Reasoning", classes="title")
+                yield Static("", classes="text reasoning", markup=False)
+                yield Label("Prompt", classes="title")
+                yield Static("", classes="text prompt", markup=False)
         with Horizontal(classes="together"):
             for _ in self.mates:
                 yield VerticalScroll(Static("", classes="text mate"), classes="column", can_focus=False)
@@ -556,11 +562,11 @@ class CompletionScreen(ModalScreen[Row | None]):
             return
         where = f"{one.participant}  " if one.participant else f"step {one.step:,}  "
         outcome = (one.outcome.replace("_", " "), f"{HEX.get(one.outcome, '#888888')} bold")
-        head = [(f"{one.task}  ", "bold"), (f"{self.row.name}\n", ""), (where, "$text-muted"), outcome]
+        head = [(f"{one.task}  ", "bold"), (f"{self.row.name}\n", ""), (where, "$foreground 60%"), outcome]
         total = signed(one.reward, "masked")
         cut = ", cut off" if one.truncated else ""
         more = f"  reward {total}  {one.tokens:,} tokens{cut}  {one.cpu_s:.3f} s CPU  verdict {one.verdict}"
-        head.append((more, "$text-muted"))
+        head.append((more, "$foreground 60%"))
         if one.error:
             head.append((f"\n{capped(one.error, 300)}", "$text-error"))
         self.query_one(".head", Static).update(Content.assemble(*head))
@@ -568,7 +574,7 @@ class CompletionScreen(ModalScreen[Row | None]):
         self.query_one(".prompt", Static).update(capped(one.prompt))
         self.query_one(".reasoning", Static).update(capped(reasoning_of(one)) or "none")
         code = capped(one.function) or "no function found in the answer"
-        self.query_one(".function", Static).update(highlight(code, language="python"))
+        self.query_one(".function", Static).update(colored(code))
         self.query_one(".rewards", Static).update(rewards_text(one))
         width = self.query_one(".checks").size.width - 3
         self.query_one(".terms", Static).update(checks_table(one.checks, max(width, 30)))
@@ -576,7 +582,7 @@ class CompletionScreen(ModalScreen[Row | None]):
             self._fill_mates()
 
     def _mates_line(self) -> Content:
-        parts: list[tuple[str, str]] = [("group ", "$text-muted")]
+        parts: list[tuple[str, str]] = [("group ", "$foreground 60%")]
         for mate in self.mates:
             value = signed(mate.reward, "masked")
             style = HEX.get(mate.outcome, "#888888")
@@ -600,10 +606,10 @@ class CompletionScreen(ModalScreen[Row | None]):
             head = Content.assemble(
                 (f"{mate.sample}: {one.outcome.replace('_', ' ')}", f"{HEX.get(one.outcome, '#888888')} bold"),
                 (f"  {value}\n", "bold"),
-                (passed, "$text-muted"),
+                (passed, "$foreground 60%"),
             )
-            code = highlight(capped(one.function) or "no function", language="python")
-            reasons = Content.assemble(("\n\n" + capped(reasoning_of(one), 1000), "$text-muted"))
+            code = colored(capped(one.function) or "no function")
+            reasons = Content.assemble(("\n\n" + capped(reasoning_of(one), 1000), "$foreground 60%"))
             shown.update(Content("").join([head, code, reasons]))
 
     def action_close(self) -> None:

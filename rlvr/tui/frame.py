@@ -13,6 +13,15 @@ CHART_WIDTH = 38
 CHART_HEIGHT = 9
 MIN_CHART_HEIGHT = 6
 
+STATE_STYLES = {
+    "running": "$text-success",
+    "pending": "$text-warning",
+    "failed": "$text-error",
+    "lost": "$text-error",
+    "killed": "$text-warning",
+}
+"""How Textual shows the state of a run; it always stands there in words too."""
+
 HUES = (75, 114, 179, 203, 141, 209, 80, 175)
 DIM_HUES = (24, 22, 58, 52, 54, 94, 23, 89)
 """Numbers among the 256 colours of a terminal."""

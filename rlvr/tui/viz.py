@@ -21,10 +21,9 @@ from rlvr.braille import duration
 from rlvr.cycles import Run, all_runs, model_names
 from rlvr.errors import RlvrError
 from rlvr.tui.chart import HUES_DARK, HUES_LIGHT, ChartGrid
-from rlvr.tui.choose import STATE_STYLES, FormatScreen, HelpScreen, RunsScreen
 from rlvr.tui.completions import CompletionScreen, CompletionsPane, CompletionsTable
 from rlvr.tui.figure import View, x_in_words
-from rlvr.tui.frame import curves_of, seconds_left
+from rlvr.tui.frame import STATE_STYLES, curves_of, seconds_left
 from rlvr.tui.keybar import KeyBar
 from rlvr.tui.keys import bindings
 from rlvr.tui.preferences import read_preferences, remember
@@ -36,10 +35,10 @@ POLL_S = 0.2
 
 STATUS_S = 1.0
 
-ABOUT = """\
-Charts: the dim line is each step, the bright one its moving average. Titles show the last value (or the one under the
-crosshair), the smallest and the largest in view. Several runs: averages only, one colour a run, the first on top.
-"""
+ABOUT = (
+    "The dim line is each step, the bright one its moving average. Titles show the last value, or the one under the "
+    "crosshair, and the smallest and largest in view. Of several runs the averages are shown, one colour a run."
+)
 
 
 class NewData(Message):
@@ -105,9 +104,8 @@ class VizApp(App[None]):
         self._choose_theme()
         preferences = read_preferences()
         self.set_keymap({str(name): str(keys) for name, keys in preferences.get("keys", {}).items()})
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            # Without this the terminal would be left as it is when somebody ends the program from outside.
-            asyncio.get_running_loop().add_signal_handler(number, self.exit, None, 128 + number)
+        # Without this the terminal would be left as it is when somebody ends the program from outside.
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self.exit, None, 128 + signal.SIGTERM)
         self.set_interval(STATUS_S, self.say_head)
         self.open_readers(self.readers)
         self.grid.focus()
@@ -235,6 +233,10 @@ class VizApp(App[None]):
 
     @on(ChartGrid.ViewChanged)
     def say_head(self) -> None:
+        first = self.readers[0].run
+        without_charts = first is not None and first.kind == "eval" and not self.grid.charts
+        self.screen_stack[0].set_class(without_charts, "only-completions")
+        self.screen_stack[0].set_class(self.grid.full, "full")
         lines = [self._head_of(reader, index) for index, reader in enumerate(self.readers[:3])]
         if len(self.readers) > 3:
             lines.append(Content(f"and {len(self.readers) - 3} more"))
@@ -249,7 +251,7 @@ class VizApp(App[None]):
             parts.append(("━ ", self._hue(curve.hue)))
         parts.append((reader.name, "bold"))
         if status is not None:
-            parts.append((f"  {status.state}", STATE_STYLES.get(status.state, "$text-muted")))
+            parts.append((f"  {status.state}", STATE_STYLES.get(status.state, "$foreground 60%")))
         steps = metrics.column("step")
         step = int(steps[-1]) if len(steps) else status.step if status else 0
         total = metrics.max_steps or (status.max_steps if status else 0)
@@ -261,7 +263,7 @@ class VizApp(App[None]):
             parts.append((f"  step {step:,}", ""))
         if status is not None and status.state == "running":
             left = seconds_left(reader)
-            parts.append((f"  {duration(left)} left" if left else "", "$text-muted"))
+            parts.append((f"  {duration(left)} left" if left else "", "$foreground 60%"))
             age = time.time() - status.updated
             parts.append((f"  nothing new for {duration(age)}" if age > 120 else "", "$text-warning"))
         if reader.remaining:
@@ -279,11 +281,11 @@ class VizApp(App[None]):
 
     def _looking(self) -> list[tuple[str, str]]:
         view, grid = self.grid.view, self.grid
-        parts = [(f"  smooth {view.smoothing:g}", "$text-muted")]
+        parts = [(f"  smooth {view.smoothing:g}", "$foreground 60%")]
         if view.times:
-            parts.append((" · time", "$text-muted"))
+            parts.append((" · time", "$foreground 60%"))
         if not view.outliers:
-            parts.append((" · 1–99 %", "$text-muted"))
+            parts.append((" · 1–99 %", "$foreground 60%"))
         if grid.pattern:
             parts.append((f" · only {grid.pattern!r}", "$text-accent"))
         if view.x_range:
@@ -298,6 +300,15 @@ class VizApp(App[None]):
         return parts
 
     # ---- panes
+
+    def action_focus_next(self) -> None:
+        """Tab: the other pane; in a window, the next field."""
+        if self.screen is self.screen_stack[0] and not self.query_one("#filter", Input).has_focus:
+            self.action_next_pane()
+        else:
+            super().action_focus_next()
+
+    action_focus_previous = action_focus_next
 
     def action_next_pane(self) -> None:
         self.action_pane("charts" if self.pane.table.has_focus else "completions")
@@ -335,6 +346,8 @@ class VizApp(App[None]):
 
     @work
     async def action_runs(self) -> None:
+        from rlvr.tui.choose import RunsScreen
+
         chosen = await self.push_screen_wait(RunsScreen([reader.name for reader in self.readers]))
         if chosen:
             self.open_runs(chosen)
@@ -360,6 +373,8 @@ class VizApp(App[None]):
     @on(ChartGrid.ExportWanted)
     @work
     async def choose_format(self, event: ChartGrid.ExportWanted) -> None:
+        from rlvr.tui.choose import FormatScreen
+
         form = await self.push_screen_wait(FormatScreen(f"Export {event.spec.name}"))
         if form:
             self.export(event.spec, form)
@@ -375,6 +390,8 @@ class VizApp(App[None]):
             self.call_from_thread(self.notify, str(error), severity="error")
 
     def action_help(self) -> None:
+        from rlvr.tui.choose import HelpScreen
+
         self.push_screen(HelpScreen("completions" if self.pane.table.has_focus else "charts", ABOUT))
 
     def get_system_commands(self, screen: Screen) -> Iterable[SystemCommand]:

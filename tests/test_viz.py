@@ -1,0 +1,671 @@
+"""The viewer: its values, its keys in a terminal of three sizes, and a file that grows while it looks."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from textual import events
+from training_tree import KNOWN, make_training_tree, steps, write_step
+
+from rlvr import records
+from rlvr.cycles import RunFiles, find_run
+from rlvr.errors import RlvrError
+from rlvr.records import Completion
+from rlvr.tui import keys
+from rlvr.tui.chart import Chart, ChartGrid
+from rlvr.tui.completions import CompletionScreen, CompletionsTable
+from rlvr.tui.figure import Curve, View, draw
+from rlvr.tui.rows import Row, Rows, arranged, load, selector, title_of
+from rlvr.tui.series import KNOWN_CHARTS, Metrics, charts_of, matching, open_path, open_run, parse_trl
+from rlvr.tui.viz import VizApp
+
+SIZES = [(80, 24), (120, 35), (200, 60)]
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory) -> Path:
+    """The folder that holds a made-up training/; nothing may write into it."""
+    folder = tmp_path_factory.mktemp("tree")
+    make_training_tree(folder)
+    return folder
+
+
+@pytest.fixture
+def here(tree, monkeypatch, tmp_path) -> Path:
+    monkeypatch.chdir(tree)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.delenv("TEXTUAL_THEME", raising=False)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    return tree
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Series
+
+
+def test_the_series_are_the_numbers_of_the_file(here):
+    reader = open_run(find_run("demo/001"))
+    reader.read_all()
+    lines = [json.loads(line) for line in reader.metrics_file.read_bytes().splitlines()]
+    metrics = reader.metrics
+    assert metrics.column("step").tolist() == [line["step"] for line in lines]
+    assert metrics.column("reward").tolist() == [line["reward"] for line in lines]
+    assert metrics.column("rewards/no_cheating").tolist() == [line["rewards"]["no_cheating"] for line in lines]
+    shares = [line["outcomes"].get("solved", 0) / 16 for line in lines]
+    assert metrics.column("outcomes/solved").tolist() == shares
+    assert metrics.x(times=True)[-1] == pytest.approx(lines[-1]["time"] - lines[0]["time"] + lines[0]["step_s"])
+    assert metrics.max_steps == 45 and reader.bad == 0
+
+
+def test_a_torn_line_and_missing_values_are_no_numbers(here):
+    torn = open_run(find_run("demo/003"))
+    torn.read_all()
+    assert len(torn.metrics) == 40 and torn.bad == 0
+    without_kl = open_run(find_run("demo/002"))
+    without_kl.read_all()
+    names = [chart.name for chart in charts_of([without_kl.metrics])]
+    assert "kl" not in names and names[:3] == ["reward", "solved", "outcomes"]
+    failed = open_run(find_run("other/001"))
+    failed.read_all()
+    assert np.isnan(failed.metrics.column("reward")[6:]).all() and failed.metrics.has("reward")
+    assert failed.metrics.column("outcomes/infra")[-1] == 1.0
+
+
+def test_every_chart_of_the_trainer_is_there(here):
+    reader = open_run(find_run("demo/001"))
+    reader.read_all()
+    names = {chart.name for chart in charts_of([reader.metrics])}
+    rewards = {"function_works", "no_cheating", "sequence_matches"}
+    assert names == {chart.name for chart in KNOWN_CHARTS} - {"rung"} | rewards
+    assert all(spec.about for spec in charts_of([reader.metrics]))
+
+
+def test_a_rung_is_charted_where_there_is_one(tmp_path):
+    step, _ = next(steps(1))
+    line = msgspec.to_builtins(step) | {"rung": 3}
+    (tmp_path / "metrics.jsonl").write_bytes(msgspec.json.encode(line) + b"\n")
+    reader = open_path(tmp_path / "metrics.jsonl")
+    reader.read_all()
+    assert "rung" in [chart.name for chart in charts_of([reader.metrics])]
+    assert reader.metrics.column("rung").tolist() == [3.0]
+
+
+def test_a_replaced_file_starts_the_series_anew(tmp_path):
+    files = RunFiles(tmp_path)
+    for step, lines in steps(6):
+        write_step(files, step, lines)
+    reader = open_path(tmp_path)
+    reader.read_all()
+    before = reader.metrics
+    kept = files.metrics.read_bytes().splitlines(keepends=True)[:3]
+    (tmp_path / "new").write_bytes(b"".join(kept))
+    (tmp_path / "new").rename(files.metrics)
+    assert reader.poll() and reader.metrics is not before
+    assert reader.metrics.column("step").tolist() == [1, 2, 3]
+
+
+def test_series_grow_and_are_smoothed_piece_by_piece():
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=700)
+    metrics, whole = Metrics(), Metrics()
+    whole.extend({"step": list(range(700)), "loss": values.tolist()}, 700)
+    for start in range(0, 700, 33):
+        part = values[start : start + 33]
+        metrics.extend({"step": list(range(start, start + len(part))), "loss": part.tolist()}, len(part))
+        metrics.smoothed("loss", 0.9)
+    np.testing.assert_allclose(metrics.smoothed("loss", 0.9), whole.smoothed("loss", 0.9))
+    metrics.limit = 10
+    assert len(metrics.column("loss")) == len(metrics.smoothed("loss", 0.9)) == len(metrics.x(True)) == 10
+    late = Metrics()
+    late.extend({"step": [1.0, 2.0]}, 2)
+    late.extend({"step": [3.0], "kl": [0.5]}, 1)
+    assert np.isnan(late.column("kl")[:2]).all() and late.column("kl")[2] == 0.5
+
+
+TRL_LOG = """\
+Loading weights: 100%|####| 272/272
+{'loss': 0.012, 'grad_norm': 1.5, 'learning_rate': 1e-05, 'num_tokens': 1000.0, 'completions/mean_length': 60.5, \
+'completions/clipped_ratio': 0.25, 'rewards/f/mean': 0.5, 'rewards/f/std': 0.1, 'reward': 0.5, 'reward_std': nan, \
+'frac_reward_zero_std': 0.0, 'kl': 0.001, 'step_time': 2.0, 'clip_ratio/low_mean': 0.0, 'epoch': 0.01}
+  1%|          | 1/100 [00:02<03:18]\r  2%|2         | 2/100 [00:04<03:16]{'loss': '-0.5', 'reward': '1.25', \
+'num_tokens': '3000', 'step_time': '4.0', 'epoch': '0.02'}
+{'oops': __import__('os').system('true')}
+{'train_runtime': 6.0, 'train_loss': 0.2}
+"""
+
+
+def test_a_log_of_plain_trl_gives_the_same_series(tmp_path):
+    log = tmp_path / "run.log"
+    log.write_text(TRL_LOG)
+    for reader in (open_path(log), open_path(tmp_path)):
+        reader.read_all()
+        metrics = reader.metrics
+        assert metrics.column("step").tolist() == [1, 2]
+        assert metrics.column("loss").tolist() == [0.012, -0.5]
+        assert metrics.column("rewards/f").tolist()[0] == 0.5
+        assert metrics.column("tokens_per_s").tolist() == [500.0, 500.0]
+        assert metrics.column("length_mean")[0] == 60.5 and metrics.column("truncated")[0] == 0.25
+        assert metrics.x(times=True).tolist() == [2.0, 6.0]
+        names = [chart.name for chart in charts_of([metrics])]
+        assert names == [
+            *("reward", "f", "zero_variance", "length", "truncated", "loss", "kl", "grad_norm", "learning_rate"),
+            *("tokens/s", "step_time", "clip_ratio/low_mean"),
+        ]
+
+
+@pytest.mark.parametrize(
+    "line", ["{}", "{'a': 'b'}", "{'a': [1]}", "{'a': 1", "text {'a'}", "{'a': " + "1" * 30_000 + "}"]
+)
+def test_any_other_line_is_no_log_line(line):
+    assert parse_trl(line) is None
+
+
+def test_charts_are_chosen_by_words():
+    assert [spec.name for spec in matching(KNOWN_CHARTS, "rew *norm")] == ["reward", "reward_std", "grad_norm"]
+    assert matching(KNOWN_CHARTS, "") == list(KNOWN_CHARTS) and matching(KNOWN_CHARTS, "zzz") == []
+
+
+def test_what_cannot_be_opened_is_said(tmp_path):
+    with pytest.raises(RlvrError, match="no such file or folder"):
+        open_path(tmp_path / "absent.jsonl")
+    with pytest.raises(RlvrError, match="no metrics.jsonl"):
+        open_path(tmp_path)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Figures
+
+
+def two_points() -> Metrics:
+    metrics = Metrics()
+    metrics.extend({"step": [1.0, 2.0, 3.0], "loss": [0.5, float("nan"), 0.25]}, 3)
+    return metrics
+
+
+def test_a_title_holds_last_min_and_max_or_the_value_at_the_crosshair():
+    loss = next(spec for spec in KNOWN_CHARTS if spec.name == "loss")
+    curves = [Curve("m/001", two_points(), 0)]
+    assert draw(curves, loss, View(), 8, 60).cells.text(0).split() == ["loss", "0.25", "min", "0.25", "max", "0.5"]
+    narrow = draw(curves, loss, View(), 8, 24).cells.text(0)
+    assert narrow.split() == ["loss", "0.25", "0.25..0.5"]
+    assert draw(curves, loss, View(cursor=1.2), 8, 60).cells.text(0).split()[1] == "0.5"
+    assert draw(curves, loss, View(x_range=(1, 2)), 8, 60).cells.text(0).split()[1] == "0.5"
+
+
+def test_two_runs_have_two_colours_and_their_names(here):
+    curves = []
+    for hue, name in enumerate(("demo/001", "demo/002")):
+        reader = open_run(find_run(name))
+        reader.read_all()
+        curves.append(Curve(name, reader.metrics, hue))
+    cells = draw(curves, KNOWN_CHARTS[0], View(), 12, 80).cells
+    assert "001 " in cells.text(0) and "002 " in cells.text(0)
+    assert {8, 10} <= set(cells.colors[1:].ravel().tolist())
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Rows
+
+
+def all_rows(files: RunFiles) -> Rows:
+    rows = Rows(files.trace)
+    rows.poll()
+    return rows
+
+
+def test_rows_are_the_lines_of_the_trace(here):
+    files = find_run("demo/001").files
+    rows = all_rows(files)
+    lines = list(records.read_lines(files.trace, Completion))
+    assert [(row.step, row.task, row.outcome, row.reward) for row in rows.rows] == [
+        (line.step, line.task, line.outcome, line.reward) for line in lines
+    ]
+    assert rows.part_names == ("function_works", "no_cheating", "sequence_matches")
+    names = {known.anum: known.name for known in KNOWN}
+    assert all(row.name == names[row.task] for row in rows.rows)
+    for position in (0, 17, -1):
+        assert load(files.trace, rows.rows[position]) == lines[position]
+    mates = rows.mates(rows.rows[5])
+    assert [mate.sample for mate in mates] == [0, 1, 2, 3] and len({mate.task for mate in mates}) == 1
+
+
+def test_a_row_of_a_replaced_file_is_not_mistaken_for_another(tmp_path):
+    files = RunFiles(tmp_path)
+    for step, lines in steps(2):
+        write_step(files, step, lines)
+    row = all_rows(files).rows[-1]
+    files.trace.write_bytes(b"\n" * 100_000)
+    with pytest.raises(RlvrError, match="cannot read this completion|was replaced"):
+        load(files.trace, row)
+
+
+def test_search_filter_and_sort(here):
+    rows = all_rows(find_run("demo/001").files).rows
+
+    def found(text: str, outcome: str = "") -> list[Row]:
+        return [row for row in rows if selector(text, outcome)(row)]
+
+    assert {row.task for row in found("factorials")} == {"A000142"}
+    assert {row.outcome for row in found("", "wrong")} == {"wrong"}
+    assert [row.step for row in found("step:3")] == [3] * 16
+    assert {row.step for row in found("step:3-4 a0")} == {3, 4}
+    assert all(row.reward is not None and row.reward > 0.5 for row in found("reward>0.5"))
+    assert len(found("reward>=1 length<9999")) == sum(row.outcome == "solved" for row in rows)
+    assert arranged(rows, "newest", False)[0] is rows[-1]
+    by_reward = [row.reward for row in arranged(rows, "reward", True)]
+    assert by_reward == sorted(by_reward, reverse=True)
+    assert title_of("a(n)=n^2|0:0,1,4\n") == "a(n)=n^2"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# One frame
+
+
+def once(program, tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return program("rlvrviz.py", "--once", *arguments, cwd=tree)
+
+
+def test_a_frame_in_a_pipe_is_plain_text_with_the_right_values(program, tree):
+    done = once(program, tree, "demo/001", "--size", "200x40")
+    assert done.returncode == 0 and done.stderr == ""
+    lines = done.stdout.splitlines()
+    assert "\x1b" not in done.stdout and len(lines) <= 40 and max(map(len, lines)) <= 200
+    metrics = [json.loads(line) for line in (tree / "training/demo/001/metrics.jsonl").read_bytes().splitlines()]
+    rewards = [line["reward"] for line in metrics]
+    title = re.search(r"reward (\S+)  min (\S+)  max (\S+)", done.stdout)
+    assert title and [float(value) for value in title.groups()] == pytest.approx(
+        [rewards[-1], min(rewards), max(rewards)], abs=1e-4
+    )
+    assert lines[0].startswith("demo/001  done  step 45 of 45")
+
+
+def test_the_frame_as_json_as_sentences_and_in_ascii(program, tree):
+    found = json.loads(once(program, tree, "demo/001", "--json").stdout)["demo/001"]
+    metrics = [json.loads(line) for line in (tree / "training/demo/001/metrics.jsonl").read_bytes().splitlines()]
+    losses = [line["loss"] for line in metrics]
+    assert found["series"]["loss"] == {"last": losses[-1], "min": min(losses), "max": max(losses)}
+    assert found["steps"] == 45 and found["state"] == "done"
+    text = once(program, tree, "demo/001", "--text").stdout
+    assert re.search(r"^  loss: \S+, min \S+, max \S+  \(policy loss", text, re.MULTILINE)
+    assert once(program, tree, "demo/001", "demo/002", "--ascii").stdout.isascii()
+
+
+def test_colours_only_where_they_are_wanted(program, tree, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "\x1b[38;5;75m" in once(program, tree, "demo/001").stdout
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b" not in once(program, tree, "demo/001").stdout
+    monkeypatch.setenv("COLUMNS", "60")
+    assert max(map(len, once(program, tree, "demo/001").stdout.splitlines())) <= 60
+
+
+def test_the_running_run_is_found_else_the_latest(program, tmp_path):
+    make_training_tree(tmp_path, num_steps=8)
+    assert once(program, tmp_path, "--json").stdout.startswith('{\n  "demo/003"')
+    status = tmp_path / "training/demo/003/status.json"
+    status.write_text(status.read_text().replace('"running"', '"killed"'))
+    assert '"demo/003"' in once(program, tmp_path, "--model", "demo", "--json").stdout
+    assert '"demo/002"' in once(program, tmp_path, "--model", "demo", "2", "--json").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["demo/009"], "has no run '009'"),
+        (["absent.jsonl"], "no such file or folder"),
+        (["demo/001", "--size", "9x9"], "--size 9x9"),
+        (["demo/001", "--smoothing", "2"], "--smoothing 2.0"),
+        (["demo/001", "--replay", "fast"], "--replay fast"),
+    ],
+)
+def test_what_is_wrong_is_one_line_and_exit_code_2(program, tree, arguments, message):
+    done = once(program, tree, *arguments)
+    assert done.returncode == 2 and message in done.stderr and done.stderr.count("\n") == 1 and done.stdout == ""
+
+
+def test_without_a_terminal_it_says_what_to_do(program, tree):
+    done = program("rlvrviz.py", "demo/001", cwd=tree)
+    assert done.returncode == 2 and "--once" in done.stderr
+
+
+def test_a_frame_needs_no_textual(root):
+    code = (
+        "import sys; sys.argv = ['rlvrviz.py', '--help']\n"
+        "import rlvrviz, rlvr.tui.frame\n"
+        "print([name for name in ('textual', 'torch', 'transformers', 'matplotlib', 'rich') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The live view
+
+
+def viewer(*runs: str, **options) -> VizApp:
+    return VizApp([open_run(find_run(run)) for run in runs], **options)
+
+
+async def until(pilot, condition) -> None:
+    """Wait for something that must happen; the number of tries is only there to end a broken test."""
+    for _ in range(1000):
+        if condition():
+            await pilot.pause()
+            return
+        await pilot.pause(0.02)
+    raise AssertionError(screen_text(pilot.app))
+
+
+async def loaded(pilot, app: VizApp, count: int) -> None:
+    """Wait until the worker has read so many completions, and they are shown."""
+    await until(pilot, lambda: len(app.pane.table.all) >= count and app.grid.charts)
+
+
+def screen_text(app: VizApp) -> str:
+    lines = app.screen._compositor.render_strips(app.size)
+    return "\n".join("".join(segment.text for segment in strip) for strip in lines)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_it_shows_charts_and_completions_at_every_size(here, size):
+    app = viewer("demo/003")
+    async with app.run_test(size=size) as pilot:
+        await loaded(pilot, app, 640)
+        text = screen_text(app)
+        assert "demo/003  running" in text and "40/60" in text and "reward" in text and "? Help" in text
+        charts = [chart for chart in app.query(Chart) if chart.display]
+        assert len(charts) == len(charts_of([app.readers[0].metrics]))
+        assert all(chart.size.width >= 36 and chart.size.height >= 7 for chart in charts)
+        await pilot.press("2")
+        await pilot.pause()
+        assert app.pane.table.has_focus and "Completions: 640" in screen_text(app)
+        await pilot.press("1")
+        assert app.grid.has_focus
+
+
+async def test_the_keys_of_the_charts(here):
+    app = viewer("demo/001")
+    async with app.run_test(size=(120, 35)) as pilot:
+        await loaded(pilot, app, 720)
+        grid = app.grid
+        await pilot.press("s")
+        assert grid.view.smoothing == 0.99
+        await pilot.press("S", "l", "t", "o", "G")
+        assert grid.view.smoothing == 0.9 and grid.view.log == {"reward"}
+        assert grid.view.times and not grid.view.outliers and not grid.view.guides
+        await pilot.press("t", "l", "right")
+        assert grid.selected == "solved" and not grid.view.log
+        await pilot.press("x")
+        assert grid.view.cursor == 45.0
+        await pilot.press("left", "left")
+        assert grid.view.cursor == 43.0
+        metrics = app.readers[0].metrics
+        assert f"{100 * metrics.column('outcomes/solved')[42]:.3g}%" in grid.value_text()
+        assert "at step 43" in grid.value_text()
+        await pilot.press("c")
+        await pilot.pause()
+        assert app.pane.table.has_focus and {row.step for row in app.pane.table.shown} == {43}
+        await pilot.press("escape", "1", "plus")
+        left, right = grid.view.x_range or (0, 0)
+        assert right - left == pytest.approx(22) and left < 43 < right
+        await pilot.press("left_square_bracket")
+        assert grid.view.x_range == (pytest.approx(left - 5.5), pytest.approx(right - 5.5))
+        await pilot.press("0", "enter")
+        assert grid.full and [chart.spec.name for chart in app.query(Chart) if chart.display] == ["solved"]
+        await pilot.press("escape", "escape")
+        assert not grid.full and grid.view.cursor is None
+        await pilot.press("slash", *"loss")
+        await pilot.pause()
+        assert [spec.name for spec in grid.charts] == ["loss"]
+        await pilot.press("enter")
+        assert grid.has_focus and grid.pattern == "loss"
+        await pilot.press("escape")
+        await pilot.pause()
+        assert len(grid.charts) > 10
+        await pilot.press("y")
+        assert app.clipboard.startswith("loss ")
+
+
+async def test_the_wheel_zooms_at_the_mouse_and_a_click_sets_the_crosshair(here):
+    app = viewer("demo/001")
+    async with app.run_test(size=(120, 35)) as pilot:
+        await loaded(pilot, app, 720)
+        chart = next(iter(app.query(Chart)))
+        assert chart.drawn and chart.drawn.chart
+        drawn = chart.drawn.chart
+        column = drawn.left + drawn.width // 2
+        await pilot.click(chart, offset=(column, 3))
+        assert app.grid.view.cursor == pytest.approx(drawn.x_at(column), abs=0.51)
+        under_mouse = drawn.x_at(column)
+        await pilot._post_mouse_events([events.MouseScrollUp], chart, (column, 3))
+        await pilot.pause()
+        left, right = app.grid.view.x_range or (0, 0)
+        assert right - left == pytest.approx(0.8 * 44)
+        assert (under_mouse - left) / (right - left) == pytest.approx((under_mouse - 1) / 44)
+
+
+async def test_pause_holds_the_picture_while_reading_goes_on(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    files = RunFiles(tmp_path / "run")
+    files.folder.mkdir()
+    new = steps(30)
+    for _ in range(5):
+        write_step(files, *next(new))
+    app = VizApp([open_path(files.folder)])
+    async with app.run_test(size=(120, 35)) as pilot:
+        await loaded(pilot, app, 80)
+        await pilot.press("P")
+        assert "PAUSED" in screen_text(app)
+        for _ in range(5):
+            write_step(files, *next(new))
+        await until(pilot, lambda: app.readers[0].metrics.count == 10 and len(app._held) == 80)
+        assert len(app.readers[0].metrics) == 5 and len(app.pane.table.all) == 80
+        await pilot.press("P")
+        await loaded(pilot, app, 160)
+        assert len(app.readers[0].metrics) == 10 and "PAUSED" not in screen_text(app)
+
+
+async def test_the_table_keeps_its_row_while_new_ones_arrive(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    files = RunFiles(tmp_path / "run")
+    files.folder.mkdir()
+    new = steps(30)
+    for _ in range(6):
+        write_step(files, *next(new))
+    app = VizApp([open_path(files.folder)])
+    async with app.run_test(size=(120, 35)) as pilot:
+        await loaded(pilot, app, 96)
+        table = app.pane.table
+        assert table.current is table.all[-1]
+        write_step(files, *next(new))
+        await loaded(pilot, app, 112)
+        assert table.current is table.all[-1] and table.cursor == 0  # at the top it follows
+        await pilot.press("2", *["down"] * 20)
+        row, place = table.current, table.cursor - table.scroll_offset.y
+        write_step(files, *next(new))
+        await loaded(pilot, app, 128)
+        await pilot.pause()
+        assert table.current is row and table.cursor == 36 and table.cursor - table.scroll_offset.y == place
+        await pilot.press("o")
+        assert {row.outcome for row in table.shown} == {"solved"}
+        await pilot.press("escape", "s", "s", "s", "s")
+        assert table.sort == "reward"
+        rewards = [row.reward for row in table.shown]
+        assert rewards == sorted(rewards, key=lambda value: value or 0.0, reverse=True)
+        await pilot.press("slash", *"squares", "enter")
+        assert {row.task for row in table.shown} == {"A000290"} and table.has_focus
+
+
+async def test_a_completion_in_full_and_its_group_mates(here):
+    app = viewer("demo/001")
+    async with app.run_test(size=(120, 35)) as pilot:
+        await loaded(pilot, app, 720)
+        await pilot.press("2", "down", "enter")
+        await pilot.pause(0.2)
+        screen = app.screen
+        assert isinstance(screen, CompletionScreen) and screen.completion is not None
+        row = app.pane.table.current
+        assert row is not None and screen.completion.task == row.task
+        text = screen_text(app)
+        for word in ("Function", "Terms", "Rewards", "Reasoning", "Prompt", "def a(n)", "expected", row.task):
+            assert word in text
+        for reward in screen.completion.rewards:
+            assert reward.name in text
+        sample = screen.row.sample
+        await pilot.press("right")
+        assert screen.row.sample == (sample + 1) % 4 and screen.row.prompt_key == row.prompt_key
+        await pilot.press("m")
+        await pilot.pause(0.1)
+        assert screen_text(app).count("hidden terms") == 4
+        await pilot.press("y")
+        assert app.clipboard == screen.completion.function
+        await pilot.press("escape")
+        await pilot.pause()
+        assert app.pane.table.current == screen.row
+
+
+async def test_runs_are_chosen_and_laid_over_each_other(here):
+    app = viewer("demo/003")
+    async with app.run_test(size=(120, 35)) as pilot:
+        await loaded(pilot, app, 640)
+        await pilot.press("f")
+        await pilot.pause(0.2)
+        await pilot.press("slash", *"done", "space", *"train", "down")
+        await pilot.pause()
+        options = app.screen.runs
+        assert [str(run) for run in options] == ["demo/002", "demo/001"]
+        app.screen.query_one("OptionList").focus()
+        await pilot.press("space", "down", "space", "enter")
+        await pilot.pause(0.3)
+        assert [reader.name for reader in app.readers] == ["demo/002", "demo/001"]
+        await loaded(pilot, app, 960)
+        assert len(app.grid.curves) == 2 and "002 " in screen_text(app)
+
+
+async def test_an_evaluation_has_completions_and_no_charts(here):
+    app = viewer("demo/003/evals/base")
+    async with app.run_test(size=(120, 35)) as pilot:
+        await until(pilot, lambda: "Completions: 96" in screen_text(app))
+        text = screen_text(app)
+        assert "base" in text and "who" in text
+        assert not app.grid.display and app.pane.size.height > 30
+        await pilot.press("f")
+        await pilot.pause(0.2)
+        await pilot.press("slash", *"auto", "enter")
+        await pilot.pause(0.2)
+        assert "no numbers yet" in screen_text(app)
+
+
+@pytest.mark.parametrize("form", ["png", "svg", "csv"])
+async def test_a_chart_is_written_beside_the_run(tmp_path, monkeypatch, form):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    files = RunFiles(tmp_path / "run")
+    files.folder.mkdir()
+    for step, lines in steps(5):
+        write_step(files, step, lines)
+    app = VizApp([open_path(files.folder)])
+    async with app.run_test(size=(120, 35)) as pilot:
+        await loaded(pilot, app, 80)
+        await pilot.press("e")
+        await pilot.pause(0.2)
+        await pilot.press(form[0])
+        path = files.folder / "charts" / f"reward.{form}"
+        await until(pilot, lambda: any(f"written: {path}" in note.message for note in app._notifications))
+    data = path.read_bytes()
+    if form == "csv":
+        lines = data.decode().splitlines()
+        assert lines[0] == "run,step,seconds,reward" and len(lines) == 6
+        first = json.loads(files.metrics.read_bytes().splitlines()[0])
+        assert float(lines[1].split(",")[3]) == pytest.approx(first["reward"])
+    else:
+        assert data.startswith(b"\x89PNG") or b"<svg" in data
+
+
+async def test_a_replay_shows_the_run_again(here):
+    app = viewer("demo/001", replay=100.0)
+    async with app.run_test(size=(120, 35)) as pilot:
+        seen = set()
+        for _ in range(600):
+            seen.add(len(app.readers[0].metrics))
+            if len(app.readers[0].metrics) == 45 and len(app.pane.table.all) == 720:
+                break
+            await pilot.pause(0.02)
+        assert len(seen) > 5 and max(seen) == 45
+        assert "replay 100x" in screen_text(app)
+        assert [row.step for row in app.pane.table.all] == sorted(row.step for row in app.pane.table.all)
+
+
+async def test_help_lists_every_key_and_the_footer_leaves_out_what_does_not_fit(here):
+    app = viewer("demo/001")
+    async with app.run_test(size=(80, 24)) as pilot:
+        await loaded(pilot, app, 720)
+        bar = screen_text(app).splitlines()[-1]
+        assert "? Help" in bar and "q Quit" in bar and bar.rstrip().endswith(("Time", "Crosshair", "Grid"))
+        await pilot.press("question_mark")
+        await pilot.pause(0.1)
+        shown = str(app.screen.lines())
+        assert all(key.about in shown for key in keys.KEYS)
+        await pilot.press("escape", "q")
+    assert app.return_code == 0
+
+
+def test_the_keys_on_the_docs_page_are_those_of_the_program(root):
+    assert keys.as_markdown() in (root / "docs" / "rlvrviz.md").read_text(encoding="utf-8")
+    for where in keys.TITLES:
+        taken = [one for key in keys.KEYS if key.where == where for one in key.keys.split(",")]
+        assert len(taken) == len(set(taken)), where
+    actions = {
+        "charts": ChartGrid,
+        "completions": CompletionsTable,
+        "everywhere": VizApp,
+        "completion": CompletionScreen,
+    }
+    for key in keys.KEYS:
+        assert callable(getattr(actions[key.where], f"action_{key.action.partition('(')[0]}")), key.id
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# In a real terminal
+
+
+@pytest.mark.tmux
+@pytest.mark.skipif(not shutil.which("tmux"), reason="needs tmux")
+def test_a_run_is_watched_while_it_goes_on_and_the_terminal_is_left_as_it_was(tmp_path, root):
+    from shot import Terminal
+
+    files = RunFiles(tmp_path / "run")
+    files.folder.mkdir()
+    new = steps(100)
+    for _ in range(3):
+        write_step(files, *next(new))
+    terminal = Terminal([sys.executable, str(root / "rlvrviz.py"), "run"], tmp_path, 120, 35, {"HOME": str(tmp_path)})
+    try:
+        terminal.wait("Completions: 48")
+        for _ in range(4):
+            write_step(files, *next(new))
+        terminal.wait("Completions: 112")
+        terminal.resize(80, 24)
+        terminal.wait("x Crosshair\n")
+        terminal.resize(120, 35)
+        terminal.wait("Completions: 112")
+        terminal.keys("q")
+        text = terminal.wait("ended with 0")
+        assert "reward" not in text  # the alternate screen is gone
+        terminal.keys("stty -a | tr ' ;' '\\n' | grep -x -e echo -e icanon | tr '\\n' ' '", "Enter")
+        assert "icanon echo" in terminal.wait("icanon echo")
+        terminal.tmux("send-keys", f"{sys.executable} {root / 'rlvrviz.py'} run; echo code=$?", "Enter")
+        terminal.wait("Completions: 112")
+        pid = int(terminal.tmux("display-message", "-p", "#{pane_pid}"))
+        child = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[-1]
+        subprocess.run(["kill", "-TERM", child], check=True)
+        assert "Completions" not in terminal.wait("code=143")
+        terminal.keys("echo visible", "Enter")
+        terminal.wait("\nvisible")
+    finally:
+        terminal.close()
