@@ -156,7 +156,8 @@ def saying_what_is_left(completions_file: Path, status: StatusFile) -> Iterator[
     try:
         yield
     except (KeyboardInterrupt, SystemExit):
-        status.write(state="killed", finished=time.time(), message="interrupted")
+        with contextlib.suppress(OSError):
+            status.write(state="killed", finished=time.time(), message="interrupted")
         if completions_file.exists():
             print(f"{completions_file} holds what was graded; there is no eval.json.", file=sys.stderr)
         raise
@@ -450,8 +451,8 @@ def evaluate(args: argparse.Namespace) -> Evaluation:
                 for batch, batch_s in answer_batches(config, env, policy, plan, contender.name, known):
                     with writing(file):
                         records.append(file, *batch)
+                        status.write(step=status.status.step + len(batch))
                     completions += batch
-                    status.write(step=status.status.step + len(batch))
                     seconds += batch_s
                     advance(contender.name, len(batch))
             isolation |= {line.isolation for line in completions if line.isolation}

@@ -29,7 +29,8 @@ import msgspec
 from rlvr import records
 from rlvr.cycles import TRAINING_DIR, Run, all_runs, find_run, latest_adapter, locked, model_names, run_at
 from rlvr.errors import RlvrError
-from rlvr.records import Launch, Record, Status, Step, Tail
+from rlvr.progress import Progress
+from rlvr.records import Launch, Status
 from rlvr.status import (
     LIVING,
     SUPERVISED,
@@ -152,6 +153,8 @@ def kill(run: Run, force: bool = False) -> str:
         status = status_of(run)
         if status.state not in LIVING:
             raise RlvrError(f"{run} is not running: it is {status.state}")
+        if is_alive(status) and not may_signal(status.pid):
+            raise RlvrError(f"{run} belongs to another user: it can be ended by them alone")
         if status.state == "pending":
             # Its supervisor has nothing to save, and SIGTERM, as at a shutdown, would leave it in the queue.
             if is_alive(status):
@@ -172,6 +175,16 @@ def kill(run: Run, force: bool = False) -> str:
             return f"killed, but its VM goes on and costs money: rlvrctl.py colab stop {run.name}"
         return "killed with its whole process group"
     return ASKED
+
+
+def may_signal(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return False
+    except ProcessLookupError:
+        pass
+    return True
 
 
 def kill_group(status: Status) -> None:
@@ -478,59 +491,6 @@ def last_words(log: Path, size: int = 16_384) -> str:
     lines = [line.strip() for line in last_attempt if line.strip() and not line.startswith(OWN_WORDS)]
     errors = [line for line in lines if re.match(r"(error|\w*(Error|Exception|Interrupt))\b", line)]
     return (errors or lines or ["it printed nothing"])[-1][:500]
-
-
-class Answered(msgspec.Struct):
-    """What counts here of a completion."""
-
-    outcome: str
-
-
-def read_all(tail: Tail[Record]) -> tuple[list[Record], bool]:
-    """Everything that was added to a file, and whether it begins at the beginning again."""
-    found, restarted = tail.read(), tail.restarted
-    while tail.remaining:
-        found += tail.read()
-    return found, restarted
-
-
-class Progress:
-    """How far a run is, from what its program appends: steps of a cycle, completions of an evaluation."""
-
-    def __init__(self, run: Run):
-        self.run = run
-        self.steps = Tail(run.files.metrics, Step)
-        self.answered = Tail(run.files.completions, Answered)
-        self.answers = self.solved = self.total = 0
-
-    def advance(self, status: Status) -> bool:
-        """Bring a status up to date; true when something changed."""
-        before = (status.step, status.max_steps)
-        if self.run.kind == "train":
-            for step in read_all(self.steps)[0]:
-                status.step, status.max_steps = step.step, step.max_steps
-                status.reward = step.reward
-                status.solved = step.outcomes.get("solved", 0) / max(sum(step.outcomes.values()), 1)
-        else:
-            new, restarted = read_all(self.answered)
-            if restarted:  # an evaluation that begins anew replaces what it had
-                self.answers = self.solved = 0
-            status.step = self.answers = self.answers + len(new)
-            self.solved += sum(line.outcome == "solved" for line in new)
-            status.solved = self.solved / self.answers if self.answers else None
-            self.total = self.total or self.expected_completions()
-            status.max_steps = self.total
-        return (status.step, status.max_steps) != before
-
-    def expected_completions(self) -> int:
-        """Tasks x samples x participants, once the evaluator has written them down; 0 before."""
-        import tomllib
-
-        with contextlib.suppress(OSError, tomllib.TOMLDecodeError, KeyError):
-            snapshot = tomllib.loads(self.run.files.config.read_text(encoding="utf-8"))
-            about = snapshot["provenance"]
-            return about["num_tasks"] * snapshot["samples"] * len(about["participants"])
-        return 0
 
 
 def main(work: Callable[[Run], int]) -> int:

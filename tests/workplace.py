@@ -73,7 +73,8 @@ class Workplace:
 
         def arrived() -> bool:
             status = self.status(run, model)
-            return status.state in states or not is_alive(status)
+            # Number 0: it has just been made, and its supervisor is being started.
+            return status.state in states or bool(status.pid and not is_alive(status))
 
         wait_until(arrived, 300)
         status = self.status(run, model)
