@@ -25,7 +25,7 @@ from rlvr.tui.words import progress_text
 
 Result = TypeVar("Result")
 
-LOOK_S = 0.5
+LOOK_S = 1.0
 """Between two looks at the runs of the model."""
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -74,8 +74,9 @@ class Progress(Static):
 
     def take_row(self, row: Row | None) -> None:
         if row != self.row:
+            same_height = row and self.row and bool(row.message) == bool(self.row.message)
             self.row = row
-            self.refresh(layout=True)
+            self.refresh(layout=not same_height)
 
     def render(self) -> Text:
         row = self.row

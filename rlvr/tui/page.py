@@ -41,6 +41,7 @@ class TitleLine(Horizontal):
     def __init__(self, current: str):
         super().__init__()
         self.current = current
+        self.said = Text()
 
     def compose(self) -> ComposeResult:
         words = []
@@ -57,7 +58,9 @@ class TitleLine(Horizontal):
         text.append(f"  {running} running" if running else "  nothing runs", style="not bold")
         if waiting:
             text.append(f", {waiting} waiting", style="not bold")
-        self.query_one("#about", Static).update(text)
+        if text != self.said:
+            self.said = text
+            self.query_one("#about", Static).update(text)
 
 
 class Page(Screen[None]):
@@ -83,7 +86,7 @@ class Page(Screen[None]):
         """Show the chosen model; called when the screen comes up with another one than before, and for a refresh."""
 
     def show_rows(self, rows: Sequence[Row]) -> None:
-        """The runs of the model as they are now; called about twice a second while the screen is up."""
+        """The runs of the model as they are now; called about once a second while the screen is up."""
 
     def on_screen_resume(self) -> None:
         if self.model_shown != self.board.model:
