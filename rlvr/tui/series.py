@@ -109,9 +109,8 @@ class Metrics:
         columns: dict[str, list[float | None]] = {
             name: [getattr(line, name) for line in lines] for name in ("step", "time", *SCALARS)
         }
-        for line_number, line in enumerate(lines):
-            for name, value in line.rewards.items():
-                columns.setdefault(f"rewards/{name}", [None] * len(lines))[line_number] = value
+        for part in dict.fromkeys(name for line in lines for name in line.rewards):
+            columns[f"rewards/{part}"] = [line.rewards.get(part) for line in lines]
         totals = [sum(line.outcomes.values()) for line in lines]
         for outcome in OUTCOMES:
             columns[f"outcomes/{outcome}"] = [
