@@ -48,6 +48,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "rm": ("keep", "move a run to the trash"),
     "doctor": ("check", "is this machine ready; why does a run not learn"),
     "demo": ("shell", "the README's demo"),
+    "lab": ("lab", "understand RLVR in five minutes: a tiny model learns arithmetic"),
     "completion": ("shell", "print shell completion for bash, zsh or fish"),
 }
 """Command -> (module under rlvr/cli/, one line of help), in the order of `--help`."""
