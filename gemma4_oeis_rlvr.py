@@ -10,7 +10,6 @@ learned (`stop_on_dead_signal`), 130 Ctrl-C, 143 SIGTERM. The last three leave a
 """
 
 import argparse
-import json
 import os
 import signal
 import sys
@@ -22,7 +21,7 @@ from typing import TYPE_CHECKING
 from rlvr import curriculum, environment, records
 from rlvr.budget import Budget, ModelSize, estimate_memory, plan_budget, size_from_shapes
 from rlvr.config import TrainConfig, add_flags, config_from_flags, write_snapshot
-from rlvr.cycles import STANDALONE_DIR, RunFiles, StandaloneFiles, find_adapter, link_parent
+from rlvr.cycles import STANDALONE_DIR, RunFiles, StandaloneFiles, find_adapter, link_parent, whole_checkpoints
 from rlvr.diagnosis import Finding, Watch
 from rlvr.environment import Environment, Task
 from rlvr.errors import RlvrError
@@ -37,8 +36,6 @@ if TYPE_CHECKING:
 
 GRADED_AT_ONCE = 512
 """Answers of the filter that go to the sandbox together."""
-
-CHECKPOINT_SUFFIXES = (".json", ".pt", ".pth", ".safetensors")
 
 NOTHING_LEARNED = 3
 """Exit code of a run that ended itself because of `stop_on_dead_signal`."""
@@ -256,22 +253,10 @@ def last_checkpoint(files: RunFiles) -> Path:
     Raises:
         RlvrError: when there is none.
     """
-    found = sorted(files.checkpoints.glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2]))
-    for checkpoint in reversed(found):
-        if is_whole(checkpoint):
-            return checkpoint
-        print(f"Passing over {checkpoint}: it was not written to its end.")
-    raise RlvrError(f"{files.checkpoints}: no checkpoint to resume from: start the cycle again without --resume")
-
-
-def is_whole(checkpoint: Path) -> bool:
-    """Was this checkpoint written to its end? transformers writes trainer_state.json last."""
-    try:
-        json.loads((checkpoint / "trainer_state.json").read_bytes())
-        # After a power cut a file may have its name and not its bytes.
-        return all(path.stat().st_size for path in checkpoint.rglob("*") if path.suffix in CHECKPOINT_SUFFIXES)
-    except (OSError, ValueError):
-        return False
+    found = whole_checkpoints(files)
+    if not found:
+        raise RlvrError(f"{files.checkpoints}: no checkpoint to resume from: start the cycle again without --resume")
+    return found[-1]
 
 
 def forget_after(files: RunFiles, step: int) -> None:

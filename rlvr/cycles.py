@@ -14,6 +14,7 @@ It starts no process and reads no config; what a run is doing is `status.py`, st
 import contextlib
 import difflib
 import fcntl
+import json
 import os
 import re
 import shutil
@@ -39,6 +40,7 @@ COLAB_RATES_FILE = TRAINING_DIR / ".colab-rates.json"
 """What an hour of each GPU took last time, in compute units."""
 
 CYCLE_NAME = re.compile(r"\d{3,}")
+CHECKPOINT_SUFFIXES = (".json", ".pt", ".pth", ".safetensors")
 BASE = "base"
 ALONE = "alone"
 """Name of an evaluation of one checkpoint, which is compared with nobody."""
@@ -423,6 +425,22 @@ def link_parent(files: RunFiles, parent: Path) -> None:
     """Record the warm start of a cycle as a relative link, so that the model's folder can be moved whole."""
     files.parent.unlink(missing_ok=True)
     files.parent.symlink_to(os.path.relpath(parent.resolve(), files.folder.resolve()))
+
+
+def whole_checkpoints(files: RunFiles) -> list[Path]:
+    """The checkpoints that a run can go on from, by step; one that a power cut left half written is not among them."""
+    found = sorted(files.checkpoints.glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2]))
+    return [checkpoint for checkpoint in found if is_whole(checkpoint)]
+
+
+def is_whole(checkpoint: Path) -> bool:
+    """Was this checkpoint written to its end? transformers writes trainer_state.json last."""
+    try:
+        json.loads((checkpoint / "trainer_state.json").read_bytes())
+        # After a power cut a file may have its name and not its bytes.
+        return all(path.stat().st_size for path in checkpoint.rglob("*") if path.suffix in CHECKPOINT_SUFFIXES)
+    except (OSError, ValueError):
+        return False
 
 
 def checkpoint_name(adapter: Path | None) -> str:

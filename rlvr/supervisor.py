@@ -27,7 +27,17 @@ from pathlib import Path
 import msgspec
 
 from rlvr import records
-from rlvr.cycles import TRAINING_DIR, Run, all_runs, find_run, latest_adapter, locked, model_names, run_at
+from rlvr.cycles import (
+    TRAINING_DIR,
+    Run,
+    all_runs,
+    find_run,
+    latest_adapter,
+    locked,
+    model_names,
+    run_at,
+    whole_checkpoints,
+)
 from rlvr.errors import RlvrError
 from rlvr.progress import Progress
 from rlvr.records import Launch, Status
@@ -223,7 +233,7 @@ def resume(run: Run) -> str:
     with locked(run.training_dir):
         check_resumable(run)  # somebody else may have been faster
         launch = records.read(run.files.launch, Launch)
-        saved = run.kind == "train" and run.files.checkpoints.is_dir() and any(run.files.checkpoints.iterdir())
+        saved = run.kind == "train" and bool(whole_checkpoints(run.files))
         records.write(run.files.launch, msgspec.structs.replace(launch, resume=saved, ticket=time.time(), after=""))
         spawn(run)
     if run.kind == "train" and not saved:

@@ -242,3 +242,21 @@ def test_names_that_are_no_numbers_of_ours_are_left_alone(new):
     assert [run.name for run in cycles.cycle_runs("new")] == ["001", "002", "003", "1000"]
     make_cycle("1001")
     assert cycles.next_cycle("new")[0].name == "1002"
+
+
+def test_half_written_checkpoints_are_passed_over(new):
+    files = new[0].files
+    assert cycles.whole_checkpoints(files) == []
+    for step, (state, weights) in {
+        9: ("{}", "x"),
+        10: ("{}", "x"),
+        11: ("{}", ""),
+        12: ("{", "x"),
+        13: ("", "x"),
+    }.items():
+        folder = files.checkpoints / f"checkpoint-{step}"
+        folder.mkdir(parents=True)
+        (folder / "trainer_state.json").write_text(state)
+        (folder / "adapter_model.safetensors").write_text(weights)
+    (files.checkpoints / "checkpoint-14").mkdir()
+    assert [path.name for path in cycles.whole_checkpoints(files)] == ["checkpoint-9", "checkpoint-10"]
