@@ -229,7 +229,8 @@ def test_ctrl_c_in_the_foreground_stops_the_run_and_its_number_is_used_again(wor
         out, err = process.communicate(timeout=120)
         assert process.returncode == 128 + number, (out, err)
         assert "Cycle 007" in out and "asked to stop" in err
-        assert work.status("007").state == "killed" and not alive(supervisor)
+        assert work.status("007").state == "killed"
+        assert wait_until(lambda pid=supervisor: not alive(pid))
     assert len(list((work / ".trash").glob("m-007-*"))) == 1
 
 
