@@ -194,7 +194,7 @@ async def test_shadowing_value_is_jumped_to_and_unset(tree: Path):
         page.table.select("learning_rate")
         await until(pilot, lambda: page.table.selected == "learning_rate")
         row = [plain(cell) for cell in page.table.cells["learning_rate"]]
-        assert row[1:4] == ["0.002", "0.001", "↑ training.toml [ephemeral]"]
+        assert row[1:4] == ["0.002", "0.001", "↑ next cycle"]
         await pilot.press("s")
         await until(pilot, lambda: page.place.title == "next cycle" and page.table.selected == "learning_rate")
         await pilot.press("u")

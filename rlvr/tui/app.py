@@ -117,6 +117,7 @@ class Dashboard(App[None]):
         for number in (signal.SIGTERM, signal.SIGHUP):
             # Without this the terminal would be left as it is when somebody ends the program from outside.
             asyncio.get_running_loop().add_signal_handler(number, self.exit, None, 128 + number)
+        self.set_class(self.no_color, "no-color")
         kept = read_preferences()
         theme = self.wanted_theme or kept.get("theme")
         if theme and theme not in self.available_themes:

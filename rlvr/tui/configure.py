@@ -150,7 +150,7 @@ class ConfigPage(Page):
         values = [drafts.value(name, target) for target in targets]
         effective = shorten(toml_text(values[0][0]), WIDTH)
         winner = values[0][1]
-        origin = winner.where if winner else "default"
+        origin = winner.title if winner else "default"
         if len(values) == 2 and values[0][0] != values[1][0]:
             effective += f" / {shorten(toml_text(values[1][0]), WIDTH)}"
             origin = "training / eval"

@@ -5,6 +5,7 @@ Importing it takes as long as everything else of the dashboard together, because
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from textual import on, work
@@ -30,6 +31,10 @@ class RunCharts(ChartGrid):
         super().__init__(pattern=pattern, id=id)
         self.runs: tuple[Run, ...] = ()
         self.readers: list[RunReader] = []
+
+    def on_mount(self) -> None:
+        if self.app.no_color:
+            self.view = replace(self.view, letters=True)
 
     def follow(self, runs: Sequence[Run]) -> None:
         """Show these runs from now on."""

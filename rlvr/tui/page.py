@@ -35,6 +35,17 @@ LOOKS = {
 """State -> its sign and the theme's colour of it; the word stands beside them."""
 
 
+class ScreenName(Static):
+    """A screen in the title line; a click goes there."""
+
+    def __init__(self, target: str, words: str, classes: str):
+        super().__init__(words, classes=classes)
+        self.target = target
+
+    async def on_click(self) -> None:
+        await self.run_action(f"app.page('{self.target}')")
+
+
 class TitleLine(Horizontal):
     """The screens with their number keys, clickable; on a wide terminal also the model and what runs."""
 
@@ -44,11 +55,8 @@ class TitleLine(Horizontal):
         self.said = Text()
 
     def compose(self) -> ComposeResult:
-        words = []
         for number, (name, label) in enumerate(SCREENS.items(), 1):
-            look = "$block-cursor-foreground on $block-cursor-background" if name == self.current else "$text"
-            words.append(f"[@click=app.page('{name}')][{look}] [b]{number}[/b] {label} [/][/]")
-        yield Static("".join(words), id="screens")
+            yield ScreenName(name, f" [b]{number}[/b] {label} ", classes="current" if name == self.current else "")
         yield Static("", id="about")
 
     def say(self, model: str, rows: Sequence[Row]) -> None:

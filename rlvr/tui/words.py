@@ -54,13 +54,13 @@ def shorten(text: str, most: int = 40) -> str:
 
 def color_of(app: App, name: str) -> Style:
     """A colour of the theme as Rich wants it, such as "text-success"; some are said as a share of the foreground."""
-    value = app.theme_variables[name]
-    if value.startswith("auto"):
-        foreground, background = (Color.parse(app.theme_variables[each]) for each in ("foreground", "background"))
-        if foreground.ansi is not None or background.ansi is not None:
-            return Style(dim=True)
-        return Style(color=background.blend(foreground, float(value.split()[1].rstrip("%")) / 100).rich_color)
-    return Style(color=Color.parse(value).rich_color)
+    value, _, share = app.theme_variables[name].partition(" ")
+    if not share:
+        return Style(color=Color.parse(value).rich_color)
+    foreground, background = (Color.parse(app.theme_variables[each]) for each in ("foreground", "background"))
+    if foreground.ansi is not None or background.ansi is not None:  # a theme that leaves colours to the terminal
+        return Style(dim=True)
+    return Style(color=background.blend(foreground, float(share.rstrip("%")) / 100).rich_color)
 
 
 def bar(share: float, width: int, full: Style, empty: Style) -> Text:
