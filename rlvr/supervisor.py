@@ -279,6 +279,8 @@ def wait(runs: Sequence[Run], timeout_s: float | None = None) -> int | None:
     while any(status_of(run).state in LIVING for run in runs):
         if until is not None and time.monotonic() > until:
             return None
+        if any(map(is_orphan, runs)):
+            start_waiting()
         pause()
     codes = [exit_code(status_of(run)) for run in runs]
     return next((code for code in codes if code), 0)
@@ -315,18 +317,23 @@ def blocker(run: Run, launch: Launch) -> Run | None:
             if other.kind == "auto" or (other.model, other.name) == (run.model, run.name):
                 continue
             status = read_status(other.files.status)
-            if status is None or status.state not in LIVING or not is_alive(status):
+            if status is None or not (is_alive(status) if status.state in LIVING else is_ending(status)):
                 continue
             ticket = None
             with contextlib.suppress(RlvrError):
                 ticket = records.read(other.files.launch, Launch)
             if place != (place_of(other, ticket) if ticket else ""):
                 continue
-            if status.state == "running":
+            if status.state != "pending":
                 return other
             if ticket is not None and ticket.ticket < launch.ticket and not waits_for_another(ticket):
                 waiting.append((ticket.ticket, other))
     return min(waiting, key=lambda pair: pair[0])[1] if waiting else None
+
+
+def is_ending(status: Status) -> bool:
+    """Is a lost run's program still there, to save its checkpoint?"""
+    return status.state == "lost" and bool(left_of(status))
 
 
 def waits_for_another(launch: Launch) -> bool:

@@ -13,7 +13,7 @@ from workplace import Workplace, busy, living, no_process_left
 
 from rlvr import records
 from rlvr.records import Launch, Status
-from rlvr.status import is_alive, read_status
+from rlvr.status import group_members, is_alive, new_status, process_start, read_status
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are looked at through /proc")
 
@@ -90,11 +90,18 @@ def test_a_waiting_supervisor_that_is_killed_has_a_successor_at_the_next_command
         # Of many commands at the same instant only one starts it again.
         commands = [work.start("queue", "--json") for _ in range(6)]
         outputs = [command.communicate(timeout=60)[0] for command in commands]
-        assert all('"run": "m/002", "state": "pending", "waiting_for": "001"' in text for text in outputs), outputs
+        assert all('"run": "m/002", "state": "pending"' in text for text in outputs), outputs
         second = work.status("002").pid
         assert second != first and supervisors_of("002") == [second]
+        # Whoever waits for a run looks after it too.
+        waiter = work.start("wait", "002")
         os.kill(second, signal.SIGKILL)
-        assert wait_until(lambda: not alive(second))
+        assert wait_until(lambda: work.status("002").pid != second and work.status("002").waiting_for == "001")
+        third = work.status("002").pid
+        waiter.kill()
+        waiter.communicate()
+        os.kill(third, signal.SIGKILL)
+        assert wait_until(lambda: not alive(third))
         work.ctl("kill", "002")  # without a supervisor it is taken out all the same
         assert work.status("002").state == "killed"
         assert work.ctl("queue") == "Nothing waits.\n"
@@ -182,6 +189,23 @@ def test_after_waits_and_fails_with_what_it_waits_for(work):
     status = work.wait_for("003", "failed")
     assert status.message == "not started: it was to come after m/002, which is failed"
     assert "m/002 is failed" in work.ctl("train", "--after", "002", code=2)
+
+
+def test_what_is_left_of_a_lost_run_is_waited_for(work):
+    """Its supervisor is gone, and its program still saves a checkpoint: on one GPU there is no room for another."""
+    leader = subprocess.Popen(["sh", "-c", "sleep 600 & exec sleep 600"], start_new_session=True)
+    assert wait_until(lambda: len(group_members(leader.pid)) == 2)
+    (work / "m/001").mkdir()
+    status = new_status("train", "running", pid=leader.pid, process_start=process_start(leader.pid), step=1)
+    records.write(work / "m/001/status.json", status)
+    leader.kill()
+    leader.wait()
+    assert work.status("001").state == "lost"
+    program = group_members(leader.pid)
+    work.ctl("train", "-o", "corpus_dir=.")
+    assert wait_until(lambda: work.status("002").waiting_for == "001")
+    os.kill(program[0], signal.SIGTERM)
+    assert work.wait_for("002", "failed").exit_code == 2
 
 
 def test_no_queue_begins_beside_a_running_one(work):
