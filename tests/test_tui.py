@@ -254,11 +254,12 @@ async def test_the_first_model_is_made_in_the_dashboard(tmp_path: Path, monkeypa
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.chdir(tmp_path)
     async with Dashboard().run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: "There is no model yet" in words(pilot.app))
+        await until(pilot, lambda: "No model yet" in words(pilot.app))
         await pilot.press("n")
         await until(pilot, lambda: pilot.app.screen.is_modal)
         await write(pilot, "003")
-        await until(pilot, lambda: "not only digits" in " ".join(words(pilot.app).split()))
+        dialog = pilot.app.screen
+        await until(pilot, lambda: "not only digits" in str(dialog.query_one(".problem").render()))
         pilot.app.screen.query_one("#name", Input).value = "mine"
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, RunsPage))

@@ -48,7 +48,7 @@ class ConfigPage(Page):
         with Horizontal(id="split"):
             with Vertical(id="list", classes="pane"):
                 yield Input(placeholder="show only keys with ...", id="filter", classes="hidden", compact=True)
-                yield Static("", id="trouble", classes="problem hidden", markup=False)
+                yield Static("", id="trouble", classes="trouble hidden", markup=False)
                 yield KeyedTable("Key", "Here", "Effective", "From", "Last run", id="keys")
             yield Editor(id="editor", classes="pane")
 

@@ -13,7 +13,8 @@ from textual import on, work
 from rlvr.cycles import Run
 from rlvr.errors import RlvrError
 from rlvr.tui.chart import ChartGrid
-from rlvr.tui.completions import CompletionScreen, CompletionsPane, CompletionsTable
+from rlvr.tui.completion import CompletionScreen
+from rlvr.tui.completions import CompletionsPane, CompletionsTable
 from rlvr.tui.dialogs import Ask
 from rlvr.tui.figure import Curve
 from rlvr.tui.page import Page

@@ -63,7 +63,7 @@ class ModelsPage(Page):
         self.query_one("#hint", Static).update(
             "◆ is the model you work with. Enter chooses another, n makes one."
             if rows
-            else "There is no model yet. Press n to make one from a preset; the preset tiny runs on any CPU."
+            else "No model yet. Press n to make one; the preset tiny runs on any CPU."
         )
 
     @on(DataTable.RowSelected)
