@@ -1,19 +1,25 @@
 """A Colab without Google: the real command line client, with only Google's front end replaced, and a loopback VM.
 
-`start_vm(folder, client_python)` starts a Jupyter server whose kernels run with this project's Python, and gives the
-environment in which the program `colab` on PATH talks to it. A VM is reclaimed by `reclaim(folder)`. What runs in the
-VM sees `folder/vm/content` where a Colab VM has /content. Made for tests; nothing here is contacted outside loopback.
+`OfflineColab(folder, client_python)` starts a Jupyter server whose kernels run with this project's Python, and gives
+the environment in which the program `colab` on PATH talks to it; without `client_python` that program is the stand-in
+beside this file. What runs in a VM sees `folder/vm/content` where a Colab VM has /content. For tests; nothing is
+contacted outside loopback.
 """
 
+import fcntl
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import time
 import urllib.request
 from pathlib import Path
+
+STANDIN = Path(__file__).with_name("colab_standin.py")
+CLIENT_PACKAGES = ("google-colab-cli==0.7.5", "jupyter-server>=2.14,<3")
 
 FRONT_END = '''\
 """The real client; only the calls to Google are answered from a file."""
@@ -34,8 +40,6 @@ class FrontEnd:
         why = refusal.read_text().strip() if refusal.exists() else ""
         if why == "412":
             raise TooManyAssignmentsError("412")
-        if why == "login":
-            raise SystemExit("[colab] Not logged in.")
         if why:
             raise ColabRequestError(why, None, types.SimpleNamespace(status_code=int(why)), "")
         row = dict(accelerator=accelerator.value, endpoint="fake-" + uuid.uuid4().hex[:8],
@@ -52,7 +56,7 @@ class FrontEnd:
         balance = FOLDER / "balance"
         return types.SimpleNamespace(
             paid_compute_units_balance=float(balance.read_text()) if balance.exists() else 100.0,
-            consumption_rate_hourly=0.0, assignments_count=len(self.rows()),
+            consumption_rate_hourly=1.76 * len(self.rows()), assignments_count=len(self.rows()),
         )
 
 common.state._client = FrontEnd()
@@ -101,16 +105,30 @@ def serve(path):
 serve(str(FOLDER / "client.sock"))
 '''
 
-PROGRAM = '''\
+PROGRAM = """\
 #!{python} -S
-import json, os, socket, sys
-server = socket.socket(socket.AF_UNIX)
-server.connect({path!r})
-env = {{name: os.environ[name] for name in ("COLUMNS", "NO_COLOR") if name in os.environ}}
-call = json.dumps({{"arguments": sys.argv[1:], "cwd": os.getcwd(), "env": env}}).encode()
-socket.send_fds(server, [call], [0, 1, 2])
-sys.exit(json.loads(server.recv(64) or b"1"))
-'''
+import json, os, runpy, socket, sys
+folder, standin = {folder!r}, {standin!r}
+if os.path.exists(folder + "/offline"):
+    sys.exit("ConnectionError: HTTPSConnectionPool(host='colab.research.google.com', port=443): Max retries exceeded "
+             "with url: /tun/m/assignments?authuser=0 (Caused by NameResolutionError: Failed to resolve "
+             "'colab.research.google.com')")
+if standin:
+    os.environ["OFFLINE_COLAB"] = folder
+    sys.argv[0] = standin
+    runpy.run_path(standin, run_name="__main__")
+else:
+    server = socket.socket(socket.AF_UNIX)
+    server.connect(folder + "/client.sock")
+    env = {{name: os.environ[name] for name in ("COLUMNS", "NO_COLOR") if name in os.environ}}
+    call = json.dumps({{"arguments": sys.argv[1:], "cwd": os.getcwd(), "env": env}}).encode()
+    socket.send_fds(server, [call], [0, 1, 2])
+    code = json.loads(server.recv(64) or b"1")
+    if "download" in sys.argv and os.path.exists(folder + "/cut"):
+        os.remove(folder + "/cut")
+        os.truncate(sys.argv[-1], os.path.getsize(sys.argv[-1]) // 2)
+    sys.exit(code)
+"""
 
 CONTENT = '''\
 """/content of a Colab VM is a folder of this test."""
@@ -126,13 +144,31 @@ os.makedirs = lambda path, *rest, **named: _makedirs(_map(path), *rest, **named)
 
 
 class OfflineColab:
-    """A VM on loopback and the client that talks to it; `env` is what a program needs to use both."""
+    """VMs on loopback and the client that talks to them; `env` is what a program needs to use both."""
 
-    def __init__(self, folder: Path, client_python: Path):
+    def __init__(self, folder: Path, client_python: Path | None):
         self.folder = folder
-        self.vm = folder / "vm"
-        content = self.vm / "content"
-        content.mkdir(parents=True)
+        self.content = folder / "vm/content"
+        self.content.mkdir(parents=True)
+        programs = folder / "bin"
+        programs.mkdir()
+        program = programs / "colab"
+        python = client_python or Path(sys.executable)
+        standin = "" if client_python else str(STANDIN)
+        program.write_text(PROGRAM.format(python=python, folder=str(folder), standin=standin))
+        program.chmod(0o755)
+        self.env = {
+            **os.environ,
+            "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+            "RLVR_COLAB_POLL_S": "0.3",
+        }
+        self.processes: list[subprocess.Popen] = []
+        if client_python:
+            self._start(client_python)
+
+    def _start(self, client_python: Path) -> None:
+        """Start the loopback server and the front end."""
+        folder = self.folder
         home = folder / "home"
         state = home / ".config/colab-cli"
         state.mkdir(parents=True)
@@ -145,58 +181,50 @@ class OfflineColab:
         argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
         (kernel / "kernel.json").write_text(json.dumps({"argv": argv, "display_name": "VM", "language": "python"}))
         (folder / "front_end.py").write_text(FRONT_END)
-        programs = folder / "bin"
-        programs.mkdir()
-        client = programs / "colab"
-        client.write_text(PROGRAM.format(python=client_python, path=str(folder / "client.sock")))
-        client.chmod(0o755)
-        self.client = subprocess.Popen(
-            [client_python, folder / "front_end.py"],
-            stdin=subprocess.DEVNULL,
-            env={**os.environ, "HOME": str(home), "OFFLINE_COLAB": str(folder), "COLAB_CLI_RETRY_BACKOFF": "0"},
-        )
-        self.env = {
-            **os.environ,
-            "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
-            "RLVR_COLAB_POLL_S": "0.5",
-        }
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         (folder / "url").write_text(f"http://127.0.0.1:{port}")
-        self.log = (folder / "vm.log").open("wb")
-        self.server = subprocess.Popen(
-            [
-                *(client_python, "-m", "jupyter_server", "--ip=127.0.0.1", f"--port={port}", "--no-browser"),
-                *("--allow-root", "--IdentityProvider.token=", "--ServerApp.password="),
-                *("--ServerApp.disable_check_xsrf=True", f"--ServerApp.root_dir={self.vm}"),
-            ],
-            cwd=self.vm,
-            stdin=subprocess.DEVNULL,
-            stdout=self.log,
-            stderr=self.log,
-            env={
-                **os.environ,
-                "HOME": str(home),
-                "IPYTHONDIR": str(folder / "ipython"),
-                "JUPYTER_PATH": str(folder / "jupyter"),
-                "OFFLINE_CONTENT": str(content),
-                "OMP_NUM_THREADS": "1",
-            },
-        )
+        server = [
+            *(client_python, "-m", "jupyter_server", "--ip=127.0.0.1", f"--port={port}", "--no-browser"),
+            *("--allow-root", "--IdentityProvider.token=", "--ServerApp.password="),
+            *("--ServerApp.disable_check_xsrf=True", f"--ServerApp.root_dir={self.content.parent}"),
+        ]
+        server_env = {
+            "HOME": str(home),
+            "IPYTHONDIR": str(folder / "ipython"),
+            "JUPYTER_PATH": str(folder / "jupyter"),
+            "OFFLINE_CONTENT": str(self.content),
+            "OMP_NUM_THREADS": "1",
+        }
+        client = [client_python, folder / "front_end.py"]
+        client_env = {"HOME": str(home), "OFFLINE_COLAB": str(folder), "COLAB_CLI_RETRY_BACKOFF": "0"}
+        for command, extra in ((server, server_env), (client, client_env)):
+            with (folder / "vm.log").open("ab") as log:
+                self.processes.append(
+                    subprocess.Popen(
+                        list(map(str, command)),
+                        cwd=self.content.parent,
+                        stdin=subprocess.DEVNULL,
+                        stdout=log,
+                        stderr=log,
+                        env={**os.environ, **extra},
+                    )
+                )
         self._wait_until_up(f"http://127.0.0.1:{port}/api/status")
 
     def _wait_until_up(self, url: str) -> None:
-        end = time.monotonic() + 60
+        end = time.monotonic() + 120
         while time.monotonic() < end:
             try:
                 with urllib.request.urlopen(url, timeout=5):
                     if (self.folder / "client.sock").exists():
                         return
             except OSError:
-                if self.server.poll() is not None or self.client.poll() is not None:
+                if any(process.poll() is not None for process in self.processes):
                     break
-                time.sleep(0.1)
+            time.sleep(0.1)
+        self.close()
         raise RuntimeError(f"the loopback VM did not come up: {(self.folder / 'vm.log').read_text()[-2000:]}")
 
     @property
@@ -205,35 +233,61 @@ class OfflineColab:
         file = self.folder / "assignments.json"
         return json.loads(file.read_text()) if file.exists() else []
 
-    def reclaim(self) -> None:
-        """Take the VM away: its sessions, its processes and its files."""
-        (self.folder / "assignments.json").write_text("[]")
-        self.stop_remote_programs()
-        for path in (self.vm / "content").iterdir():
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    def rent_elsewhere(self) -> str:
+        """A VM that this client has no name for; its endpoint."""
+        row = {
+            "accelerator": "A100",
+            "endpoint": "fake-elsewhere",
+            "variant": 1,
+            "machineShape": 0,
+            "runtimeProxyInfo": {"token": "secret-token", "tokenExpiresInSeconds": 3600, "url": "http://127.0.0.1:9"},
+        }
+        (self.folder / "assignments.json").write_text(json.dumps([*self.assignments, row]))
+        return row["endpoint"]
 
-    def stop_remote_programs(self) -> None:
-        """End what was started on the VM and does not belong to its server."""
+    def reclaim(self, endpoint: str, base: str) -> None:
+        """Take a VM away that holds a run's folder: its assignment, its processes and its files."""
+        rows = [row for row in self.assignments if row["endpoint"] != endpoint]
+        (self.folder / "assignments.json").write_text(json.dumps(rows))
+        self.signal_programs(signal.SIGKILL, base)
+        shutil.rmtree(base, ignore_errors=True)
+
+    def signal_programs(self, number: int, base: str | Path, word: str = "") -> list[int]:
+        """Send a signal to what runs on a VM in a run's folder, and has `word` in its command line; those."""
         import psutil
 
-        for process in psutil.process_iter(["cmdline"]):
-            words = process.info["cmdline"] or []
-            if any(str(self.vm) in word for word in words) and process.pid != self.server.pid:
-                process.kill()
+        found = []
+        for process in psutil.process_iter(["cmdline", "cwd"]):
+            line, cwd = " ".join(process.info["cmdline"] or []), process.info["cwd"] or ""
+            ours = str(base) in line or str(base) in cwd
+            server = process.pid in [each.pid for each in self.processes] or "ipykernel" in line
+            if ours and not server and word in line:
+                process.send_signal(number)
+                found.append(process.pid)
+        return found
 
     def refuse(self, why: str) -> None:
-        """Let the next request for a VM fail: "412", "400"; "" grants it again."""
+        """Let the next requests for a VM fail: "412", "400"; "" grants them again."""
         (self.folder / "refuse").write_text(why)
 
     def set_balance(self, units: float) -> None:
         (self.folder / "balance").write_text(str(units))
 
+    def go_offline(self) -> None:
+        (self.folder / "offline").touch()
+
+    def go_online(self) -> None:
+        (self.folder / "offline").unlink()
+
+    def cut_next_download(self) -> None:
+        """Let the next file that is fetched lack its second half."""
+        (self.folder / "cut").touch()
+
     def close(self) -> None:
-        self.stop_remote_programs()
-        for process in (self.client, self.server):
+        self.signal_programs(signal.SIGKILL, self.content)
+        for process in self.processes:
             process.terminate()
             process.wait(timeout=30)
-        self.log.close()
 
 
 def find_python() -> str | None:
@@ -248,22 +302,28 @@ def find_python() -> str | None:
     return None
 
 
-def install_client(folder: Path) -> Path | None:
-    """The Python of an environment that holds the real client and a Jupyter server; None where that cannot be made."""
+def install_client(folder: Path) -> tuple[Path | None, str]:
+    """The Python of an environment with the real client and a Jupyter server; None and why where there is none.
+
+    It is made once in `folder`, whoever asks first.
+    """
     prepared = os.environ.get("COLAB_CLIENT_PYTHON")
     if prepared:
-        return Path(prepared)
+        return (None, "COLAB_CLIENT_PYTHON=none") if prepared == "none" else (Path(prepared), "")
     python = find_python()
     if python is None:
-        return None
-    environment = folder / "client"
-    own = environment / "bin/python"
-    made = subprocess.run([python, "-m", "venv", environment]).returncode == 0 and (
-        subprocess.run(
-            [own, "-m", "pip", "install", "-q", "google-colab-cli==0.7.5", "jupyter-server>=2.14,<3"],
-            capture_output=True,
-            timeout=600,
-        ).returncode
-        == 0
-    )
-    return own if made else None
+        return None, "no Python 3.12 or newer, which google-colab-cli needs, was found"
+    own = folder / "colab-client/bin/python"
+    with (folder / "colab-client.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if own.exists() and not subprocess.run([own, "-c", "import colab_cli, jupyter_server"]).returncode:
+            return own, ""
+        for command in (
+            [python, "-m", "venv", "--clear", own.parent.parent],
+            [own, "-m", "pip", "install", "-q", *CLIENT_PACKAGES],
+        ):
+            made = subprocess.run(command, capture_output=True, text=True, timeout=900)
+            if made.returncode:
+                words = (made.stderr or made.stdout).strip().splitlines()
+                return None, f"google-colab-cli could not be installed: {words[-1] if words else command}"
+    return own, ""
