@@ -3,8 +3,8 @@
     python benchmarks/views.py                  # the table of docs/benchmarks.md
     python benchmarks/views.py --steps 100000 --lines 1000000
 
-Makes its own metrics and trace in a temporary folder. Each number is the median of `--repeat` rounds. Where plotext,
-uniplot or plotille are installed, they draw the same series, raw and decimated for them first; none is needed. Wall
+Makes its own metrics and trace in a temporary folder. Each number is the median of `--repeat` rounds. Where plotext 6,
+uniplot, plotille or textual-plot are installed, they draw the same series; none of them is needed. Wall
 clock; computing time stands beside it where another busy process would show.
 """
 
@@ -88,10 +88,11 @@ def measure_others(repeat: int) -> None:
         import plotext
 
         def by_plotext(x: np.ndarray, y: np.ndarray) -> str:
-            plotext.clear_figure()
-            plotext.plotsize(100, 15)
-            plotext.plot(x.tolist(), y.tolist(), marker="braille")
-            return plotext.build()
+            figure = plotext.figure
+            figure.clear()
+            figure.plot_size(100, 15)
+            figure.draw(figure.signal(x.tolist(), y.tolist(), marker="braille").lines())
+            return str(figure.build())
 
         drawers["plotext"] = by_plotext
     if importlib.util.find_spec("uniplot"):

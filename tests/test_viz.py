@@ -19,7 +19,8 @@ from rlvr.errors import RlvrError
 from rlvr.records import Completion
 from rlvr.tui import keys
 from rlvr.tui.chart import Chart, ChartGrid
-from rlvr.tui.completions import CompletionScreen, CompletionsTable
+from rlvr.tui.completion import CompletionScreen
+from rlvr.tui.completions import CompletionsTable
 from rlvr.tui.figure import Curve, View, draw
 from rlvr.tui.rows import Row, Rows, arranged, load, selector, title_of
 from rlvr.tui.series import KNOWN_CHARTS, Metrics, charts_of, matching, open_path, open_run, parse_trl
@@ -609,7 +610,7 @@ async def test_help_lists_every_key_and_the_footer_leaves_out_what_does_not_fit(
         assert "? Help" in bar and "q Quit" in bar and bar.rstrip().endswith(("Time", "Crosshair", "Grid"))
         await pilot.press("question_mark")
         await pilot.pause(0.1)
-        shown = str(app.screen.lines())
+        shown = " ".join(str(app.screen.lines()).split())
         assert all(key.about in shown for key in keys.KEYS)
         await pilot.press("escape", "q")
     assert app.return_code == 0

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from rich.segment import Segment
-from rich.style import Style
 from textual import events
 from textual.app import ComposeResult
 from textual.color import Color
@@ -20,12 +18,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Static
 
-from rlvr.braille import AXIS, CURSOR, FIRST_COLOR, GUIDE, TEXT, Cells
 from rlvr.tui.figure import (
-    HEX,
-    KIND_NAMES,
-    KINDS,
-    TITLE,
     Curve,
     Drawn,
     View,
@@ -37,61 +30,12 @@ from rlvr.tui.figure import (
     x_in_words,
 )
 from rlvr.tui.keys import bindings
+from rlvr.tui.palette import Palette
 from rlvr.tui.series import ChartSpec, charts_of, matching
 
 SMOOTHINGS = (0.0, 0.6, 0.9, 0.99)
 MIN_WIDTH, MIN_HEIGHT = 36, 7
 """Cells a chart wants, at least."""
-
-HUES_DARK = ("#58a6ff", "#56d364", "#e3b341", "#ff7b72", "#bc8cff", "#ffa657", "#39c5cf", "#f778ba")
-HUES_LIGHT = ("#0969da", "#1a7f37", "#9a6700", "#cf222e", "#8250df", "#bc4c00", "#1b7c83", "#bf3989")
-
-
-class Palette:
-    """Colour numbers -> styles, in the theme of the moment."""
-
-    def __init__(self, background: Color, foreground: Color, dark: bool):
-        def faded(color: Color, share: float) -> str:
-            return background.blend(color, share).hex
-
-        self._styles: dict[tuple[int, int], Style] = {}
-        self._colors: dict[int, str] = {
-            AXIS: faded(foreground, 0.6),
-            TEXT: foreground.hex,
-            GUIDE: faded(foreground, 0.16),
-            CURSOR: foreground.hex,
-            TITLE: foreground.hex,
-        }
-        for hue, text in enumerate(HUES_DARK if dark else HUES_LIGHT):
-            color = Color.parse(text)
-            self._colors[FIRST_COLOR + 2 * hue] = text
-            self._colors[FIRST_COLOR + 2 * hue + 1] = faded(color, 0.42)
-        for index, name in enumerate(KIND_NAMES):
-            self._colors[KINDS + index] = HEX[name]
-        self._text_on_light = {
-            KINDS + index: Color.parse(HEX[name]).darken(0.25).hex for index, name in enumerate(KIND_NAMES)
-        }
-        self._background = background.hex
-        self._dark = dark
-
-    def style(self, color: int, background: int, *, text: bool = False) -> Style:
-        """The style of a run of cells; `text` makes outcome colours readable on a light background."""
-        key = (color if not text else -color, background)
-        if key not in self._styles:
-            name = self._colors.get(color, self._colors[TEXT])
-            if text and not self._dark:
-                name = self._text_on_light.get(color, name)
-            on = self._colors[background] if background else self._background
-            self._styles[key] = Style(color=name, bgcolor=on, bold=color == TITLE)
-        return self._styles[key]
-
-    def strips(self, cells: Cells) -> list[Strip]:
-        return [
-            Strip(
-                [Segment(text, self.style(*colors, text=row == 0)) for text, *colors in cells.runs(row)], cells.width
-            )
-            for row in range(cells.height)
-        ]
 
 
 class Chart(Widget):

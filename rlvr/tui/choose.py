@@ -1,5 +1,6 @@
 """Small windows of the viewer: choose runs, choose a format, read the keys."""
 
+import textwrap
 from collections.abc import Sequence
 
 from textual import on
@@ -148,6 +149,9 @@ class FormatScreen(ModalScreen[str | None]):
         self.dismiss(FORMATS[event.option_index])
 
 
+KEY_WIDTH = 14
+
+
 class HelpScreen(ModalScreen[None]):
     """The keys, those of the place one came from first."""
 
@@ -171,13 +175,16 @@ class HelpScreen(ModalScreen[None]):
                 yield Static(self.lines())
 
     def lines(self) -> Content:
+        """The keys by place, each explanation wrapped beside its key."""
+        width = max(min(self.app.size.width * 9 // 10, 110) - 10 - KEY_WIDTH, 20)
         parts: list[tuple[str, str]] = []
         places: list[Where] = sorted(TITLES, key=lambda place: place != self.first)
         for where in places:
             parts.append((f"\n{TITLES[where]}\n", "bold $text-accent"))
             for key in KEYS:
                 if key.where == where:
-                    parts += [(f"  {shown(key):<14}", "bold"), (f"{key.about}\n", "")]
+                    about = f"\n{' ' * (KEY_WIDTH + 2)}".join(textwrap.wrap(key.about, width))
+                    parts += [(f"  {shown(key):<{KEY_WIDTH}}", "bold"), (f"{about}\n", "")]
         return Content.assemble(*parts)
 
     def action_scroll(self, by: int) -> None:

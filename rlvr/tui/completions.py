@@ -1,56 +1,37 @@
-"""The completions of a run as widgets: a table that keeps its place while rows arrive, and one completion in full."""
+"""The completions of a run as a table that keeps its place while rows arrive, with search and filter."""
 
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual import events, on
 from textual.app import ComposeResult
 from textual.color import Color
-from textual.containers import Horizontal, Vertical, VerticalScroll
-from textual.content import Content
+from textual.containers import Vertical
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.reactive import reactive
-from textual.screen import ModalScreen
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
-from textual.widgets import Input, Label, Static
+from textual.widgets import Input, Label
 
 from rlvr.errors import RlvrError
-from rlvr.records import OUTCOMES, Check, Completion
-from rlvr.tui.figure import HEX
-from rlvr.tui.keybar import KeyBar
+from rlvr.records import OUTCOMES
 from rlvr.tui.keys import bindings
+from rlvr.tui.palette import kind_color
 from rlvr.tui.rows import SORTS, Row, arranged, load, selector
-
-MAX_SHOWN = 4000
-"""Characters of a text that are shown; what is copied is whole."""
+from rlvr.tui.texts import clipped, signed
 
 Column = tuple[str, int, bool]
 """Title, width in cells, flush right; a width of 0 takes what is left."""
 
 
 def short(name: str) -> str:
-    """A reward's name in a column's title: `sequence_matches` -> `seq_matc`."""
+    """A reward's name in a column's title: `sequence_matches` -> `sequ_matc`."""
     return name if len(name) <= 8 else "_".join(part[:4] for part in name.split("_"))[:9]
-
-
-def signed(value: float | None, missing: str = "–") -> str:
-    """A reward with its sign; nothing has none."""
-    if value is None or value != value:
-        return missing
-    return f"{value:+.2f}" if round(value, 2) else "0.00"
-
-
-def clipped(text: str, width: int) -> str:
-    """Text for one cell of a table: one line, no control characters, not wider than `width`."""
-    text = " ".join(text[: 4 * width + 8].split())
-    plain = "".join(character if character.isprintable() else "·" for character in text)
-    content = Content(plain)
-    return plain if content.cell_length <= width else content.truncate(max(width, 1), ellipsis=True).plain
 
 
 class CompletionsTable(ScrollView, can_focus=True):
@@ -114,7 +95,7 @@ class CompletionsTable(ScrollView, can_focus=True):
             "head": style(foreground, bold=True),
             "good": style("#3fb950" if dark else "#1a7f37"),
             "bad": style("#f0604d" if dark else "#cf222e"),
-            **{name: style(HEX[name] if dark else Color.parse(HEX[name]).darken(0.2).hex) for name in OUTCOMES},
+            **{name: style(kind_color(name, dark)) for name in OUTCOMES},
         }
         self._background = Style(bgcolor=background)
         self._cursor = Style(bgcolor=Color.parse(background).blend(Color.parse(known("primary", "#0178d4")), 0.45).hex)
@@ -243,7 +224,7 @@ class CompletionsTable(ScrollView, can_focus=True):
         for title, size, right in self.columns(width):
             text, style = values.get(title, ("", "text"))
             content = clipped(text, size)
-            pad = " " * (size - Content(content).cell_length)
+            pad = " " * (size - cell_len(content))
             segments.append(Segment((pad + content if right else content + pad) + " ", self._styles[style]))
         return segments
 
@@ -349,7 +330,7 @@ class CompletionsPane(Vertical):
 
     DEFAULT_CSS = """
     CompletionsPane { background: $background; }
-    CompletionsPane > .about { height: 1; color: $text-muted; padding: 0 1; }
+    CompletionsPane > .about { height: 1; width: 100%; color: $text-muted; padding: 0 1; }
     CompletionsPane > Input { display: none; height: 1; border: none; padding: 0 1; background: $surface; }
     CompletionsPane > Input.open { display: block; }
     CompletionsPane > CompletionsTable { height: 1fr; }
@@ -422,230 +403,3 @@ class CompletionsPane(Vertical):
                 self.notify("function copied")
         except RlvrError as error:
             self.notify(str(error), severity="error")
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# One completion
-
-
-def reasoning_of(completion: Completion) -> str:
-    """What the model wrote around its function."""
-    text = completion.completion
-    function = completion.function.strip()
-    at = text.find(function) if function else -1
-    if at >= 0:
-        before, after = text[:at].rstrip(), text[at + len(function) :].strip()
-        before = before.removesuffix("```python").removesuffix("```py").removesuffix("```").rstrip()
-        text = f"{before}\n\n{after.removeprefix('```').strip()}"
-    return text.strip()
-
-
-def capped(text: str, limit: int = MAX_SHOWN) -> str:
-    """The text without control characters, not longer than a screen can bear."""
-    shown = "".join(character if character.isprintable() or character == "\n" else "·" for character in text[:limit])
-    return shown if len(text) <= limit else f"{shown}\n… {len(text) - limit:,} more characters"
-
-
-def colored(code: str) -> Content:
-    """Python with its syntax in colours."""
-    from textual.highlight import highlight  # slow to import
-
-    return highlight(code, language="python")
-
-
-def checks_table(checks: Sequence[Check], width: int) -> Content:
-    """n / expected / got / match; hidden terms are those the model never saw."""
-    label = max([len(check.label) for check in checks] + [1])
-    room = max((width - label - 12) // 2, 6)
-    lines = [Content.styled(f"{'n':<{label}}  {'expected':>{room}}  {'got':>{room}}  ", "bold")]
-    for check in checks:
-        got = clipped(check.got or "–", room)
-        mark, style = ("✓", "$text-success") if check.passed else ("✗", "$text-error")
-        shown = " shown" if check.shown else ""
-        lines.append(
-            Content.assemble(
-                (f"{check.label:<{label}}  {clipped(check.expected, room):>{room}}  ", ""),
-                (f"{got:>{room}}", "" if check.passed else "$text-error"),
-                (f"  {mark}", style),
-                (shown, "$foreground 60%"),
-            )
-        )
-    return Content("\n").join(lines)
-
-
-def rewards_text(completion: Completion) -> Content:
-    parts: list[tuple[str, str]] = []
-    for reward in completion.rewards:
-        value = signed(reward.value).rjust(5)
-        style = "$foreground 60%" if not reward.value else "$text-success" if reward.value > 0 else "$text-error"
-        parts += [(f"{value}  ", style), (reward.name, "bold"), (f"\n       {reward.reason}\n", "$foreground 60%")]
-    total = signed(completion.reward, "masked").rjust(5)
-    parts += [(f"{total}  ", "bold"), ("total", "bold")]
-    if completion.advantage is not None:
-        parts += [(f"  advantage {completion.advantage:+.2f}", "$foreground 60%")]
-    return Content.assemble(*parts)
-
-
-class CompletionScreen(ModalScreen[Row | None]):
-    """One completion: prompt, reasoning, function, checks, rewards, and its group-mates. Returns the last row seen."""
-
-    BINDINGS = bindings("completion")
-    DEFAULT_CSS = """
-    CompletionScreen { background: $background; align: center middle; }
-    CompletionScreen > .head { height: auto; padding: 0 1; background: $surface; }
-    CompletionScreen .mates { height: 1; padding: 0 1; }
-    CompletionScreen .body { height: 1fr; }
-    CompletionScreen .column { width: 1fr; padding: 0 1; height: 100%; scrollbar-size-vertical: 1; }
-    CompletionScreen .column.checks { width: 1fr; }
-    CompletionScreen .title { text-style: bold; color: $text-accent; margin-top: 1; height: 1; }
-    CompletionScreen .text { height: auto; }
-    CompletionScreen .together { display: none; height: 1fr; }
-    CompletionScreen.side-by-side .together { display: block; }
-    CompletionScreen.side-by-side .body { display: none; }
-    CompletionScreen.-narrow .body { layout: vertical; overflow-y: auto; }
-    CompletionScreen.-narrow .column { height: auto; width: 100%; overflow-y: hidden; }
-    """
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012
-
-    def __init__(self, file: Path, row: Row, mates: Sequence[Row], neighbours: Sequence[Row]):
-        super().__init__()
-        self.file = file
-        self.row = row
-        self.mates = list(mates)
-        self.neighbours = list(neighbours)
-        """The rows of the table as it was, for going on to the next."""
-        self.all_rows: list[Row] = list(neighbours)
-        self.completion: Completion | None = None
-
-    def compose(self) -> ComposeResult:
-        yield Static("", classes="head")
-        yield Static("", classes="mates")
-        with Horizontal(classes="body"):
-            with VerticalScroll(classes="column"):
-                yield Label("Function", classes="title")
-                yield Static("", classes="text function")
-                yield Label("Rewards", classes="title")
-                yield Static("", classes="text rewards")
-            with VerticalScroll(classes="column checks"):
-                yield Label("Terms", classes="title")
-                yield Static("", classes="text terms")
-            with VerticalScroll(classes="column"):
-                yield Label("Reasoning", classes="title")
-                yield Static("", classes="text reasoning", markup=False)
-                yield Label("Prompt", classes="title")
-                yield Static("", classes="text prompt", markup=False)
-        with Horizontal(classes="together"):
-            for _ in self.mates:
-                yield VerticalScroll(Static("", classes="text mate"), classes="column", can_focus=False)
-        yield KeyBar()
-
-    def on_mount(self) -> None:
-        self.show_row(self.row)
-
-    def on_resize(self) -> None:
-        if self.completion is not None:
-            self.call_after_refresh(self._fill)
-
-    def show_row(self, row: Row) -> None:
-        """Show another completion in this screen."""
-        try:
-            self.completion = load(self.file, row)
-        except RlvrError as error:
-            self.notify(str(error), severity="error")
-            return
-        self.row = row
-        self._fill()
-
-    def _fill(self) -> None:
-        one = self.completion
-        if one is None:
-            return
-        where = f"{one.participant}  " if one.participant else f"step {one.step:,}  "
-        outcome = (one.outcome.replace("_", " "), f"{HEX.get(one.outcome, '#888888')} bold")
-        head = [(f"{one.task}  ", "bold"), (f"{self.row.name}\n", ""), (where, "$foreground 60%"), outcome]
-        total = signed(one.reward, "masked")
-        cut = ", cut off" if one.truncated else ""
-        more = f"  reward {total}  {one.tokens:,} tokens{cut}  {one.cpu_s:.3f} s CPU  verdict {one.verdict}"
-        head.append((more, "$foreground 60%"))
-        if one.error:
-            head.append((f"\n{capped(one.error, 300)}", "$text-error"))
-        self.query_one(".head", Static).update(Content.assemble(*head))
-        self.query_one(".mates", Static).update(self._mates_line())
-        self.query_one(".prompt", Static).update(capped(one.prompt))
-        self.query_one(".reasoning", Static).update(capped(reasoning_of(one)) or "none")
-        code = capped(one.function) or "no function found in the answer"
-        self.query_one(".function", Static).update(colored(code))
-        self.query_one(".rewards", Static).update(rewards_text(one))
-        width = self.query_one(".checks").size.width - 3
-        self.query_one(".terms", Static).update(checks_table(one.checks, max(width, 30)))
-        if self.has_class("side-by-side"):
-            self._fill_mates()
-
-    def _mates_line(self) -> Content:
-        parts: list[tuple[str, str]] = [("group ", "$foreground 60%")]
-        for mate in self.mates:
-            value = signed(mate.reward, "masked")
-            style = HEX.get(mate.outcome, "#888888")
-            parts.append(
-                (
-                    f" {mate.sample}: {mate.outcome.replace('_', ' ')} {value} ",
-                    style + (" reverse" if mate == self.row else ""),
-                )
-            )
-        return Content.assemble(*parts)
-
-    def _fill_mates(self) -> None:
-        for mate, shown in zip(self.mates, self.query(".mate").results(Static), strict=False):
-            try:
-                one = load(self.file, mate)
-            except RlvrError as error:
-                shown.update(str(error))
-                continue
-            passed = f"{one.hidden_passed} of {one.hidden_total} hidden terms\n\n"
-            value = signed(one.reward, "masked")
-            head = Content.assemble(
-                (f"{mate.sample}: {one.outcome.replace('_', ' ')}", f"{HEX.get(one.outcome, '#888888')} bold"),
-                (f"  {value}\n", "bold"),
-                (passed, "$foreground 60%"),
-            )
-            code = colored(capped(one.function) or "no function")
-            reasons = Content.assemble(("\n\n" + capped(reasoning_of(one), 1000), "$foreground 60%"))
-            shown.update(Content("").join([head, code, reasons]))
-
-    def action_close(self) -> None:
-        self.dismiss(self.row)
-
-    def action_mate(self, by: int) -> None:
-        if self.mates:
-            index = next((index for index, mate in enumerate(self.mates) if mate == self.row), 0)
-            self.show_row(self.mates[(index + by) % len(self.mates)])
-
-    def action_mates(self) -> None:
-        self.toggle_class("side-by-side")
-        self._fill()
-
-    def action_row(self, by: int) -> None:
-        """The next row of the table that asks something else, with its own group."""
-        index = next((index for index, row in enumerate(self.neighbours) if row == self.row), 0)
-        index = min(max(index + by, 0), len(self.neighbours) - 1)
-        row = self.neighbours[index]
-        self.mates = sorted(
-            (one for one in self.all_rows if one.prompt_key == row.prompt_key), key=lambda one: one.sample
-        )
-        together = self.query_one(".together", Horizontal)
-        columns = len(self.query(".mate"))
-        for _ in range(columns, len(self.mates)):
-            together.mount(VerticalScroll(Static("", classes="text mate"), classes="column", can_focus=False))
-        for position, column in enumerate(together.children):
-            column.display = position < len(self.mates)
-        self.show_row(row)
-
-    def action_copy(self) -> None:
-        if self.completion is not None:
-            self.app.copy_to_clipboard(self.completion.function)
-            self.notify("function copied")
-
-    def action_copy_prompt(self) -> None:
-        if self.completion is not None:
-            self.app.copy_to_clipboard(self.completion.prompt)
-            self.notify("prompt copied")

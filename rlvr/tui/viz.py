@@ -20,12 +20,14 @@ from textual.worker import get_current_worker
 from rlvr.braille import duration
 from rlvr.cycles import Run, all_runs, model_names
 from rlvr.errors import RlvrError
-from rlvr.tui.chart import HUES_DARK, HUES_LIGHT, ChartGrid
-from rlvr.tui.completions import CompletionScreen, CompletionsPane, CompletionsTable
+from rlvr.tui.chart import ChartGrid
+from rlvr.tui.completion import CompletionScreen
+from rlvr.tui.completions import CompletionsPane, CompletionsTable
 from rlvr.tui.figure import View, x_in_words
 from rlvr.tui.frame import STATE_STYLES, curves_of, seconds_left
 from rlvr.tui.keybar import KeyBar
 from rlvr.tui.keys import bindings
+from rlvr.tui.palette import HUES_DARK, HUES_LIGHT
 from rlvr.tui.preferences import read_preferences, remember
 from rlvr.tui.rows import Row, Rows
 from rlvr.tui.series import ChartSpec, RunReader, open_run
@@ -154,8 +156,10 @@ class VizApp(App[None]):
                     reader.poll_status()
             for reader in readers:
                 changed |= reader.poll()
+            if changed:
+                self.post_message(NewData([], False, number))
             new, replaced = rows.poll()
-            if changed or new or replaced:
+            if new or replaced:
                 self.post_message(NewData(new, replaced, number))
             if not rows.remaining and not any(reader.remaining for reader in readers):
                 self._wake.wait(POLL_S)
@@ -236,6 +240,8 @@ class VizApp(App[None]):
         first = self.readers[0].run
         without_charts = first is not None and first.kind == "eval" and not self.grid.charts
         self.screen_stack[0].set_class(without_charts, "only-completions")
+        if without_charts and self.grid.has_focus:
+            self.pane.table.focus()
         self.screen_stack[0].set_class(self.grid.full, "full")
         lines = [self._head_of(reader, index) for index, reader in enumerate(self.readers[:3])]
         if len(self.readers) > 3:
