@@ -1,6 +1,8 @@
 """The dashboard: real key presses against a training tree on disk; what it does is read back from the files."""
 
 import shutil
+import subprocess
+import sys
 import time
 import tomllib
 from collections.abc import Iterator
@@ -16,6 +18,8 @@ from rlvr.records import Status
 from rlvr.tui.app import Dashboard
 from rlvr.tui.configure import ConfigPage
 from rlvr.tui.dashboard import RunsPage
+
+ROOT = Path(__file__).parent.parent
 
 
 @pytest.fixture
@@ -266,3 +270,32 @@ async def test_the_first_model_is_made_in_the_dashboard(tmp_path: Path, monkeypa
         document = tomllib.loads((tmp_path / "training/mine/model.toml").read_text())
         assert document["base_model"] == "tiny" and document["environment"] == "oeis"
         assert pilot.app.model == "mine"  # type: ignore[attr-defined]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Starting
+
+
+def modules_after(code: str) -> set[str]:
+    """The modules that a fresh interpreter has loaded after running this."""
+    script = f"import sys\nsys.path.insert(0, {str(ROOT)!r})\n{code}\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_help_needs_no_textual_and_the_first_screen_no_numpy():
+    shown = modules_after("import rlvrtui\nrlvrtui.make_parser().format_help()")
+    assert not shown & {"textual", "rich", "numpy", "msgspec"}
+    first = modules_after("import rlvr.tui.app, rlvr.tui.dashboard")
+    assert "textual" in first and not first & {"numpy", "torch", "transformers", "rlvr.tui.graphs"}
+    rest = "monitor, configure, bundles, evaluations, auto, compare, corpus, models"
+    assert not modules_after(f"from rlvr.tui import {rest}") & {"torch", "transformers", "trl", "datasets", "unsloth"}
+
+
+def test_without_a_terminal_it_says_what_to_use_instead(tmp_path: Path):
+    done = subprocess.run([sys.executable, ROOT / "rlvrtui.py"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2 and "rlvrctl.py ps" in done.stderr and not done.stdout
+    done = subprocess.run(
+        [sys.executable, ROOT / "rlvrtui.py", "--model", "none"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 2 and "no such model" in done.stderr

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from pilots import until, words
+from pilots import plain, until, words
 from textual.widgets import Input
 
 from rlvr import cycles, layers, supervisor
@@ -19,6 +19,7 @@ from rlvr.records import Launch, read
 from rlvr.status import LIVING, process_start
 from rlvr.tui.app import Dashboard
 from rlvr.tui.launch import NewCycle
+from rlvr.tui.table import KeyedTable
 
 ROOT = Path(__file__).parent.parent
 SMALL = {
@@ -84,6 +85,42 @@ async def test_a_cycle_is_started_after_its_plan_was_seen(model: Path):
     assert evaluation.name == "001/evals/base"
     assert read(evaluation.files.launch, Launch).participants == ("base", "training/m/001/adapter")
     assert supervisor.wait([evaluation], timeout_s=240) == 0
+
+
+async def test_an_auto_run_is_started_from_its_form_and_killed(model: Path):
+    async with Dashboard().run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: "no run yet" in words(pilot.app))
+        await pilot.press("6")
+        await until(pilot, lambda: type(pilot.app.screen).__name__ == "AutoPage" and pilot.app.screen.ready)  # type: ignore
+        page = pilot.app.screen
+        for name, text in {
+            "rounds": "2",
+            "until": "solved>=0.9",
+            "num_tasks": "4",
+            "overrides": "max_steps=2",
+        }.items():
+            page.query_one(f"#field-{name}", Input).value = text
+        await pilot.press("ctrl+r")
+        await until(pilot, lambda: bool(cycles.auto_runs("m")))
+        run = cycles.auto_runs("m")[0]
+        await until(pilot, lambda: supervisor.status_of(run).state == "running")
+        assert read(run.files.launch, Launch).auto == {
+            "rounds": 2,
+            "until": "solved>=0.9",
+            "patience": 3,
+            "train": {"max_steps": "2"},
+            "eval": {"num_tasks": "4"},
+        }
+        table = page.query_one("#autos", KeyedTable)
+        await until(pilot, lambda: "running" in plain(table.cells["auto/001"][1]))
+        await until(pilot, lambda: [each.name for each in cycles.cycle_runs("m")] == ["001"])
+        await until(pilot, lambda: supervisor.status_of(cycles.find_run("001", "m")).state == "running")
+        table.focus()
+        await pilot.press("K")
+        await until(pilot, lambda: pilot.app.screen.is_modal)
+        await pilot.click("#choice-stop")
+        await until(pilot, lambda: supervisor.status_of(run).state == "killed", timeout_s=90)
+        assert supervisor.status_of(cycles.find_run("001", "m")).state == "killed"
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -13,7 +13,8 @@ from textual.widgets import Input, SelectionList, Static, TabbedContent
 from rlvr import layers
 from rlvr.records import Evaluation, read
 from rlvr.tui.app import Dashboard
-from rlvr.tui.completions import CompletionScreen, CompletionsTable
+from rlvr.tui.completion import CompletionScreen
+from rlvr.tui.completions import CompletionsTable
 from rlvr.tui.graphs import RunCharts
 from rlvr.tui.monitor import MonitorPage
 from rlvr.tui.result import pass_curve

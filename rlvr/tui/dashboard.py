@@ -1,5 +1,7 @@
 """The first screen: all runs of the model, live ones first, and of the selected one progress, graphs and log."""
 
+import asyncio
+import time
 from collections.abc import Iterable, Sequence
 
 from rich.text import Text
@@ -127,14 +129,14 @@ class RunsPage(Page):
         if row is None:
             return
         chosen = run_of(row)
-        runs = [*dependents(chosen), chosen]
+        runs = [*await asyncio.to_thread(dependents, chosen), chosen]
         text = "It is moved to training/.trash/; nothing is deleted."
         if len(runs) > 1:
             names = ", ".join(run.name for run in runs[:-1])
             text = f"{names} depend{'s' if len(runs) == 2 else ''} on it and would go too.\n\n{text}"
         words = "Move to the trash" if len(runs) == 1 else f"Move all {len(runs)} to the trash"
         if await self.app.push_screen_wait(Confirm(f"Remove {row.run}", text, [("remove", words, "error")])):
-            self.board.perform(lambda: remove_all(runs), self.board.say_of(row.run))
+            self.board.perform(lambda: remove_all(chosen, runs), self.board.say_of(row.run))
 
     @work
     async def action_label(self) -> None:
@@ -215,19 +217,25 @@ def can(action: str, row: Row | None) -> bool | None:
     return works.get(action, True) or None
 
 
-def remove_all(runs: Sequence[cycles.Run]) -> str:
-    """Move runs to the trash in this order.
+def remove_all(chosen: cycles.Run, agreed: Sequence[cycles.Run]) -> str:
+    """Move a run, and what depends on it before it, to the trash: what the user has agreed to, and nothing else.
 
     Raises:
-        RlvrError: when one of them is living.
+        RlvrError: when one of them is living, or something else depends on it by now.
     """
-    for run in runs:
-        state = supervisor.status_of(run).state
-        if state in LIVING:
-            raise RlvrError(f"{run} is {state}: kill it first")
-    for run in runs:
-        cycles.move_to_trash(run)
-    return f"moved to {cycles.TRASH_DIR}/" + (f" with {len(runs) - 1} that depended on it" if len(runs) > 1 else "")
+    from rlvr.cli.keep import dependents
+
+    with cycles.locked(chosen.training_dir):
+        runs = [*dependents(chosen), chosen]
+        if set(runs) != set(agreed):
+            raise RlvrError(f"what depends on {chosen} has changed: nothing was removed, look again")
+        for run in runs:
+            state = supervisor.status_of(run).state
+            if state in LIVING:
+                raise RlvrError(f"{run} is {state}: kill it first")
+        for run in runs:
+            cycles.move_to_trash(run)
+    return "moved to the trash" + (f" with {len(runs) - 1} that depended on it" if len(runs) > 1 else "")
 
 
 def write_label(run: cycles.Run, text: str) -> None:
@@ -238,8 +246,6 @@ def write_label(run: cycles.Run, text: str) -> None:
 
 
 def write_note(run: cycles.Run, text: str) -> str:
-    import time
-
     with run.files.notes.open("a", encoding="utf-8") as notes:
         notes.write(f"{time.strftime('%Y-%m-%d %H:%M')}  {text}\n")
     return f"noted in {run.files.notes}"
