@@ -76,7 +76,7 @@ def test_a_mirrored_run_cannot_be_told_from_a_local_one(place):
     assert lines(here / "metrics.jsonl", Step) == lines(there / "metrics.jsonl", Step)
     assert lines(here / "trace.jsonl", Completion) == lines(there / "trace.jsonl", Completion)
     for file in (here / "adapter").iterdir():
-        if file.name != "adapter_config.json":
+        if file.suffix not in (".md", ".json"):
             assert file.read_bytes() == (there / "adapter" / file.name).read_bytes(), file.name
     adapters = [json.loads((folder / "adapter/adapter_config.json").read_text()) for folder in (here, there)]
     for adapter in adapters:
@@ -236,6 +236,13 @@ def test_one_vm_for_several_runs(place):
     place.ctl("colab", "train", "-o", "max_steps=2")
     place.ctl("colab", "train", "-o", "max_steps=2")
     until(lambda: place.status("009").waiting_for == "008")
+    # It is taken back, and replaced under its name.
+    wait_for_base(place, "008")
+    session = place.session("008")
+    assert not session.own
+    colab.reclaim(session.endpoint, session.base)
+    until(lambda: "(restart 1)" in place.log("008") and "sending" in place.log("008").partition("(restart 1)")[2])
+    assert f"VM {session.session} (L4) is up already." in place.ctl("colab", "up")
     assert "used by 008 009: rlvrctl.py kill 008 009 first" in place.ctl("colab", "down", code=2)
     assert "taken out of the queue" in place.ctl("colab", "stop", "009")
     assert place.wait_for("008", "done", "failed", "lost").state == "done", place.log("008")

@@ -214,22 +214,21 @@ def see_through(run: Run, launch: Launch, options: Options, status: StatusFile, 
         RlvrError: when no VM is to be had, or it was lost too often.
     """
     restarts = 0
-    session = attach(run, options)
+    session = attach_patiently(run, options, status, stop)
     while True:
         try:
             if session is None:
                 session = provision(run, launch, options, status, stop)
             return follow(run, session, options, status, stop)
         except Gone as gone:
-            if session is not None:
-                let_go(run, options)
             session, why = None, str(gone)
-        except Refused as refused:
+        except (Refused, Unreachable) as refused:  # a VM that runs does not get here: `follow` waits for the network
             if not restarts:
                 raise
             why = str(refused)
             say(f"{refused}: asking again in {REFUSED_POLLS * POLL_S / 60:.0f} min")
             sleep(REFUSED_POLLS * POLL_S, unless=stop)
+        let_go(run, options)
         check_stop(stop)
         restarts += 1
         if restarts > options.max_restarts:
@@ -243,6 +242,25 @@ def see_through(run: Run, launch: Launch, options: Options, status: StatusFile, 
 def check_stop(stop: Sequence[int]) -> None:
     if stop:
         raise supervisor.Stopped
+
+
+def attach_patiently(run: Run, options: Options, status: StatusFile, stop: Sequence[int]) -> ColabSession | None:
+    """Like `attach`; while Colab cannot be asked, the VM is neither given up nor is another rented.
+
+    Raises:
+        RlvrError: when that takes too long.
+    """
+    begin = time.monotonic()
+    while True:
+        try:
+            return attach(run, options)
+        except RlvrError as error:
+            check_stop(stop)
+            if time.monotonic() - begin > UNREACHABLE_LIMIT_S:
+                raise
+            say(str(error))
+            status.write(message=f"on Colab {options.gpu}: tried again: {error}")
+            sleep(POLL_S, unless=stop)
 
 
 def attach(run: Run, options: Options) -> ColabSession | None:
@@ -296,10 +314,13 @@ def provision(run: Run, launch: Launch, options: Options, status: StatusFile, st
     if found is None:
         status.write(message=f"on Colab {options.gpu}: waiting for a VM")
         records.write(run.files.colab, session)
+        kept = None if own else forget_kept(options)
         before = client.usage(options.auth)
         found = client.new(name, options.gpu, options.auth)
         session = msgspec.structs.replace(session, endpoint=found.endpoint)
         records.write(run.files.colab, session)
+        if kept is not None:
+            records.write(cycles.COLAB_FILE, msgspec.structs.replace(kept, endpoint=found.endpoint))
         usage = client.usage(options.auth)
         rate = usage.per_hour - before.per_hour
         remember_rate(options.gpu, rate)
@@ -325,6 +346,22 @@ def provision(run: Run, launch: Launch, options: Options, status: StatusFile, st
     session = msgspec.structs.replace(session, base=started["base"])
     records.write(run.files.colab, session)
     return session
+
+
+def forget_kept(options: Options) -> ColabSession | None:
+    """Make sure that the VM of `colab up`, which is lost, costs nothing; what is known of it.
+
+    Raises:
+        RlvrError: when it is there still.
+    """
+    if not cycles.COLAB_FILE.exists():
+        return None
+    kept = records.read(cycles.COLAB_FILE, ColabSession)
+    if kept.session != options.session:
+        return None
+    if not client.stop(kept.session, kept.endpoint, options.auth):
+        raise RlvrError(f"VM {kept.session} does not work and cannot be stopped: rlvrctl.py colab down")
+    return kept
 
 
 def patiently(call: Any, *arguments: Any) -> None:
