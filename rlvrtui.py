@@ -4,12 +4,14 @@
     python rlvrtui.py                    # the model last used
     python rlvrtui.py --model m
     python rlvrtui.py --theme textual-light
+    python rlvrtui.py --web              # in a browser on this machine
 
 It trains nothing itself and keeps nothing alive: runs go on when it is closed, and are there when it is opened again.
 Whatever it does, `rlvrctl.py` does too.
 """
 
 import argparse
+import os
 import sys
 
 
@@ -21,6 +23,13 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--model", metavar="MODEL", help="which model; default: the only one, or the one last used")
     parser.add_argument("--theme", metavar="NAME", help="colours, such as textual-light or nord; remembered")
+    web = parser.add_argument_group("in a browser")
+    web.add_argument("--web", action="store_true", help="serve it to a browser instead; needs textual-serve")
+    web.add_argument("--host", default="127.0.0.1", help="address to listen on; another than this one needs --token")
+    web.add_argument("--port", type=int, default=8765, help="default 8765")
+    web.add_argument(
+        "--token", default="", help="what a visitor has to know; default: a new one, in the address shown"
+    )
     return parser
 
 
@@ -34,7 +43,13 @@ def main(arguments: list[str] | None = None) -> int:
             from rlvr.cycles import model_dir
 
             model_dir(args.model)
-        if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        if args.web:
+            from rlvr.tui.web import serve
+
+            given = [f"--{name}={value}" for name in ("model", "theme") if (value := vars(args)[name])]
+            return serve(args.host, args.port, args.token, given)
+        in_browser = "TEXTUAL_DRIVER" in os.environ
+        if not in_browser and not (sys.stdin.isatty() and sys.stdout.isatty()):
             raise RlvrError("the dashboard needs a terminal: rlvrctl.py ps and rlvrctl.py watch print instead")
         from rlvr.tui.app import Dashboard
 
