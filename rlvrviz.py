@@ -24,6 +24,8 @@ from rlvr.errors import RlvrError
 from rlvr.tui.figure import View
 from rlvr.tui.series import RunReader, charts_of, matching, open_path, open_run
 
+DEFAULT_SMOOTHING = 0.9
+
 
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
@@ -40,8 +42,8 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
         "--charts", default="", metavar="WORDS", help="only charts whose names hold one of these words"
     )
     parser.add_argument(
-        "--smoothing", type=float, default=0.9, metavar="W",
-        help="weight of the moving average, 0 to 0.999; default 0.9",
+        "--smoothing", type=float, default=None, metavar="W",
+        help="weight of the moving average, 0 to 0.999; default 0.9, or what was last chosen in the live view",
     )  # fmt: skip
     parser.add_argument("--log", default="", metavar="CHARTS", help="charts with a logarithmic y axis: loss,kl")
     parser.add_argument("--times", action="store_true", help="time instead of steps along the x axis")
@@ -128,11 +130,12 @@ def parse_speed(text: str) -> float:
 
 
 def make_view(args: argparse.Namespace, colors: bool) -> View:
-    if not 0 <= args.smoothing < 1:
+    smoothing = DEFAULT_SMOOTHING if args.smoothing is None else args.smoothing
+    if not 0 <= smoothing < 1:
         raise RlvrError(f"--smoothing {args.smoothing}: give a number from 0 (none) to 0.999")
     glyphs = ASCII if args.ascii else BLOCKS if args.blocks else BRAILLE
     return View(
-        smoothing=args.smoothing,
+        smoothing=smoothing,
         times=args.times,
         log=frozenset(args.log.replace(",", " ").split()),
         glyphs=glyphs,
@@ -178,7 +181,9 @@ def run(args: argparse.Namespace) -> int:
         raise RlvrError("the live view needs a terminal: use --once in a pipe")
     from rlvr.tui.viz import VizApp
 
-    app = VizApp(readers, make_view(args, colors=True), charts=args.charts, theme=args.theme, replay=speed)
+    view = make_view(args, colors=True)
+    chosen = args.smoothing is not None
+    app = VizApp(readers, view, charts=args.charts, theme=args.theme, replay=speed, smoothing_chosen=chosen)
     app.run()
     return app.return_code or 0
 

@@ -1,6 +1,7 @@
 """The viewer: its values, its keys in a terminal of three sizes, and a file that grows while it looks."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -199,6 +200,14 @@ def test_a_title_holds_last_min_and_max_or_the_value_at_the_crosshair():
     assert draw(curves, loss, View(x_range=(1, 2)), 8, 60).cells.text(0).split()[1] == "0.5"
 
 
+def test_a_log_axis_says_what_it_leaves_out():
+    metrics = Metrics()
+    metrics.extend({"step": [1.0, 2.0, 3.0, 4.0], "kl": [0.1, 0.0, -1.0, 0.2]}, 4)
+    kl = next(spec for spec in KNOWN_CHARTS if spec.name == "kl")
+    title = draw([Curve("m/001", metrics, 0)], kl, View(log=frozenset({"kl"})), 8, 80).cells.text(0)
+    assert title.strip().startswith("kl log, 2 not positive 0.2")
+
+
 def test_two_runs_have_two_colours_and_their_names(here):
     curves = []
     for hue, name in enumerate(("demo/001", "demo/002")):
@@ -330,6 +339,13 @@ def test_what_is_wrong_is_one_line_and_exit_code_2(program, tree, arguments, mes
     assert done.returncode == 2 and message in done.stderr and done.stderr.count("\n") == 1 and done.stdout == ""
 
 
+def test_a_run_without_numbers_says_why(program, tree, tmp_path):
+    assert "lists its completions" in once(program, tree, "demo/003/evals/base").stdout
+    assert "with the first step" in once(program, tree, "demo/004").stdout
+    (tmp_path / "run.log").write_text("hello\n")
+    assert "no line of numbers" in once(program, tmp_path, "run.log").stdout
+
+
 def test_without_a_terminal_it_says_what_to_do(program, tree):
     done = program("rlvrviz.py", "demo/001", cwd=tree)
     assert done.returncode == 2 and "--once" in done.stderr
@@ -431,6 +447,38 @@ async def test_the_keys_of_the_charts(here):
         assert len(grid.charts) > 10
         await pilot.press("y")
         assert app.clipboard.startswith("loss ")
+
+
+async def test_smoothing_grid_theme_and_own_keys_are_remembered(here):
+    config = Path(os.environ["XDG_CONFIG_HOME"]) / "oeis-rlvr" / "tui.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text('[keys]\ncross = "X"\n')
+    app = viewer("demo/001")
+    async with app.run_test(size=(200, 60)) as pilot:
+        await loaded(pilot, app, 720)
+        await pilot.press("s", "g", "x")
+        assert app.grid.shape[0] == 1 and app.grid.view.cursor is None
+        await pilot.press("X")
+        assert app.grid.view.cursor is not None
+        app.theme = "nord"
+        await pilot.pause()
+    again = viewer("demo/001")
+    async with again.run_test(size=(200, 60)) as pilot:
+        await loaded(pilot, again, 720)
+        assert again.grid.view.smoothing == 0.99 and again.grid.shape[0] == 1 and again.theme == "nord"
+    given = viewer("demo/001", view=View(smoothing=0.6), smoothing_chosen=True)
+    assert given.first_view.smoothing == 0.6
+
+
+def test_of_an_endless_run_the_newest_completions_are_kept(monkeypatch, tmp_path):
+    monkeypatch.setattr("rlvr.tui.rows.MAX_ROWS", 100)
+    files = RunFiles(tmp_path)
+    rows = Rows(files.trace)
+    for step, lines in steps(12):
+        write_step(files, step, lines)
+        rows.poll()
+        assert len(rows.rows) <= 110
+    assert rows.rows[-1].step == 12 and rows.rows[0].step >= 6
 
 
 async def test_the_wheel_zooms_at_the_mouse_and_a_click_sets_the_crosshair(here):

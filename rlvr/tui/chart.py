@@ -134,7 +134,7 @@ class ChartGrid(VerticalScroll):
             self.spec = spec
 
     class ViewChanged(Message):
-        """Smoothing, zoom, axes, crosshair or full screen are different now."""
+        """Smoothing, zoom, axes, crosshair, grid or full screen are different now."""
 
     def __init__(self, view: View | None = None, pattern: str = "", id: str | None = None):
         super().__init__(id=id)
@@ -240,6 +240,7 @@ class ChartGrid(VerticalScroll):
 
     def watch_columns(self) -> None:
         self.divide()
+        self.post_message(self.ViewChanged())
 
     def watch_full(self) -> None:
         self.divide()

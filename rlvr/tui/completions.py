@@ -22,7 +22,7 @@ from rlvr.errors import RlvrError
 from rlvr.records import OUTCOMES
 from rlvr.tui.keys import bindings
 from rlvr.tui.palette import kind_color
-from rlvr.tui.rows import SORTS, Row, arranged, load, selector
+from rlvr.tui.rows import SORTS, Row, arranged, forget_oldest, load, selector
 from rlvr.tui.texts import clipped, signed
 
 Column = tuple[str, int, bool]
@@ -118,6 +118,9 @@ class CompletionsTable(ScrollView, can_focus=True):
             return
         self.all.extend(rows)
         self.part_names = part_names
+        if forget_oldest(self.all):
+            self.rearrange()
+            return
         let = selector(self.search, self.outcome)
         fitting = [row for row in rows if let(row)]
         if not fitting:

@@ -198,7 +198,7 @@ def _put_title(
     """Name, then the numbers in text: at the crosshair if there is one, else the last, and the extremes in view."""
     plain = view.glyphs is braille.ASCII
     mark = (">" if plain else "▸") if focused else " "
-    log = " log" if spec.name in view.log and not spec.stacked else ""
+    log = _log_in_words(curves, spec, view, x_range) if spec.name in view.log and not spec.stacked else ""
     name = (f"{mark}{spec.name}{log}", TITLE)
     if spec.stacked:
         versions = [_kinds_in_words(curves, spec, view)]
@@ -213,6 +213,15 @@ def _put_title(
         column += len(text)
     if column > cells.width:
         cells.put(0, cells.width - 1, "~" if plain else "…", AXIS)
+
+
+def _log_in_words(curves: Sequence[Curve], spec: ChartSpec, view: View, x_range: tuple[float, float]) -> str:
+    """That the y axis is logarithmic, and how many values in view have no logarithm."""
+    left_out = 0
+    for curve in curves:
+        x, values = curve.metrics.x(view.times), curve.metrics.column(spec.columns[0])
+        left_out += int(((values <= 0) & (x >= x_range[0]) & (x <= x_range[1])).sum())
+    return f" log, {left_out} not positive" if left_out else " log"
 
 
 def _kinds_in_words(curves: Sequence[Curve], spec: ChartSpec, view: View) -> list[tuple[str, int]]:

@@ -89,13 +89,13 @@ def draw_frame(
         if rows * MIN_CHART_HEIGHT > room:
             rows = max((room - 1) // MIN_CHART_HEIGHT, 0)
             left_out = len(charts) - rows * columns
-        chart_height = min((room - (left_out > 0)) // rows, 16) if rows else 0
+        chart_height = min((room - (left_out > 0)) // rows, 30) if rows else 0
     cells = Cells(height, width)
     curves = curves_of(readers)
     for row, (head, curve) in enumerate(zip(heads, curves, strict=True)):
         cells.put(row, 0, head, TITLE if len(curves) == 1 else FIRST_COLOR + 2 * curve.hue)
     if not charts:
-        cells.put(len(heads), 0, "no numbers yet", AXIS)
+        cells.put(len(heads), 0, nothing_to_draw(readers[0]), AXIS)
     chart_width = (width - 2 * (columns - 1)) // columns
     for index, spec in enumerate(charts[: rows * columns]):
         drawn = draw(curves, spec, view, chart_height, chart_width)
@@ -106,6 +106,15 @@ def draw_frame(
     if view.glyphs is ASCII:
         cells.codes[cells.codes > 126] = ord("?")
     return cells
+
+
+def nothing_to_draw(reader: RunReader) -> str:
+    """Why there is no chart of a run."""
+    if reader.run is not None and reader.run.kind == "eval":
+        return "an evaluation has no steps to draw; the live view lists its completions"
+    if reader.is_log:
+        return "no line of numbers in this log, such as TRL's {'loss': 0.1, ...}"
+    return "no numbers yet: they appear with the first step"
 
 
 def to_text(cells: Cells) -> str:

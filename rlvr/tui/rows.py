@@ -16,6 +16,9 @@ from rlvr.records import OUTCOMES, Completion, Tail
 LAST_BYTES = 64 * 2**20
 """Of a longer trace only the end is listed: some hundred thousand completions."""
 
+MAX_ROWS = 200_000
+"""Of a run that goes on and on, the newest are kept."""
+
 SORTS = ("newest", "step", "task", "name", "reward", "outcome", "length", "time")
 
 
@@ -106,6 +109,7 @@ class Rows:
             self.rows = []
         new = [self._row(line, start) for line, start in zip(lines, self._tail.starts, strict=True)]
         self.rows.extend(new)
+        forget_oldest(self.rows)
         return new, self._tail.restarted
 
     def _row(self, line: Line, start: int) -> Row:
@@ -135,6 +139,13 @@ class Rows:
         """The answers to the prompt of `row`, itself among them, in the order of their samples."""
         near = [one for one in self.rows if one.prompt_key == row.prompt_key]
         return sorted(near, key=lambda one: one.sample)
+
+
+def forget_oldest(rows: list[Row]) -> int:
+    """Keep the newest MAX_ROWS, a tenth more for a while; returns how many went."""
+    surplus = len(rows) - MAX_ROWS if len(rows) > 1.1 * MAX_ROWS else 0
+    del rows[:surplus]
+    return surplus
 
 
 def load(path: Path, row: Row) -> Completion:

@@ -128,7 +128,9 @@ class Metrics:
                 if name.endswith("/mean"):
                     values[name.removesuffix("/mean")] = values[name]
                 del values[name]
-            values.setdefault("step", float(self.count + 1))
+            before_step = float(self._columns["step"][self.count - 1]) if self.count else 0.0
+            is_evaluation = any(name.startswith("eval_") for name in values)
+            values.setdefault("step", before_step if is_evaluation else before_step + 1)
             tokens, seconds = values.get("num_tokens"), values.get("step_s")
             if tokens is not None and seconds:
                 before = self._columns.get("num_tokens")
@@ -275,6 +277,11 @@ class RunReader:
     def completions_file(self) -> Path:
         """Where the completions of this run are: an evaluation has another name for them than a cycle."""
         return self.files.completions if self.run is not None and self.run.kind == "eval" else self.files.trace
+
+    @property
+    def is_log(self) -> bool:
+        """Is it a log of TRL alone?"""
+        return isinstance(self._tail, TextTail)
 
     @property
     def bad(self) -> int:

@@ -55,7 +55,13 @@ class NewData(Message):
 
 
 class VizApp(App[None]):
-    """See rlvrviz.py. `replay` is a speed: then the run is played again instead of followed."""
+    """See rlvrviz.py.
+
+    Args:
+        charts: words that choose charts.
+        replay: a speed: then the run is played again instead of followed.
+        smoothing_chosen: the smoothing of `view` was asked for, and is not to give way to the one last used.
+    """
 
     TITLE = "rlvrviz"
     CSS_PATH = "rlvr.tcss"
@@ -71,11 +77,18 @@ class VizApp(App[None]):
         charts: str = "",
         theme: str | None = None,
         replay: float | None = None,
+        smoothing_chosen: bool = False,
     ):
         super().__init__()
         self.readers = list(readers)
         self.first_view = view or View()
         self.first_pattern = charts
+        self.preferences = read_preferences()
+        remembered = self.preferences.get("viz_smoothing")
+        if not smoothing_chosen and isinstance(remembered, int | float) and 0 <= remembered < 1:
+            self.first_view = replace(self.first_view, smoothing=float(remembered))
+        columns = self.preferences.get("viz_columns")
+        self.first_columns = columns if isinstance(columns, int) and 0 <= columns <= 6 else 0
         self.wanted_theme = theme
         self.speed = replay
         self.paused = False
@@ -104,8 +117,10 @@ class VizApp(App[None]):
 
     def on_mount(self) -> None:
         self._choose_theme()
-        preferences = read_preferences()
-        self.set_keymap({str(name): str(keys) for name, keys in preferences.get("keys", {}).items()})
+        own_keys = self.preferences.get("keys", {})
+        self.set_keymap({str(name): str(keys) for name, keys in own_keys.items()})
+        self.grid.columns = self.first_columns
+        self._kept = self.first_view.smoothing, self.first_columns
         # Without this the terminal would be left as it is when somebody ends the program from outside.
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self.exit, None, 128 + signal.SIGTERM)
         self.set_interval(STATUS_S, self.say_head)
@@ -113,7 +128,7 @@ class VizApp(App[None]):
         self.grid.focus()
 
     def _choose_theme(self) -> None:
-        remembered = read_preferences().get("theme")
+        remembered = self.preferences.get("theme")
         name = self.wanted_theme or (remembered if "TEXTUAL_THEME" not in os.environ else None)
         if name in self.available_themes:
             self.theme = str(name)
@@ -232,6 +247,15 @@ class VizApp(App[None]):
                 self._held = []
                 self.grid.show(curves_of(self.readers))
         self.say_head()
+
+    @on(ChartGrid.ViewChanged)
+    def keep_choices(self) -> None:
+        """Remember smoothing and grid for the next time."""
+        choices = self.grid.view.smoothing, self.grid.columns
+        for name, now, before in zip(("viz_smoothing", "viz_columns"), choices, self._kept, strict=True):
+            if now != before:
+                remember(name, now)
+        self._kept = choices
 
     # ---- the line on top
 
