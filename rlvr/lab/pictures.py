@@ -87,15 +87,20 @@ def draw_accuracies(axes, result: Result) -> None:
 
 
 def draw_examples(axes, result: Result) -> None:
-    """Greedy answers to test problems; those that changed first."""
+    """Greedy answers to some test problems, evenly spread over those that changed, or over all if few did."""
     pairs = list(zip(result.before.test_greedy.answers, result.after.test_greedy.answers, strict=True))
-    pairs.sort(key=lambda pair: pair[0][1] == pair[1][1])
+    changed = [pair for pair in pairs if pair[0][1] != pair[1][1]]
+    if len(changed) >= NUM_EXAMPLES:
+        pairs = changed
+    pairs = [pairs[i * len(pairs) // NUM_EXAMPLES] for i in range(NUM_EXAMPLES)]
     axes.set_axis_off()
-    axes.set_title("Test problems: the likeliest answer before and after (changed ones first)")
+    axes.set_title(
+        f"The likeliest answers to test problems: {len(changed)} of {len(result.before.test_greedy.answers)} changed"
+    )
     axes.text(0.0, 0.95, "problem", weight="bold")
     axes.text(0.22, 0.95, "before", weight="bold")
     axes.text(0.62, 0.95, "after", weight="bold")
-    for row, ((problem, before), (_, after)) in enumerate(pairs[:NUM_EXAMPLES]):
+    for row, ((problem, before), (_, after)) in enumerate(pairs):
         height = 0.85 - 0.105 * row
         axes.text(0.0, height, f"({problem.a}+{problem.b})*{problem.c}", family="monospace", fontsize=9)
         for x, text in ((0.22, before), (0.62, after)):
