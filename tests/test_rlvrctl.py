@@ -282,7 +282,7 @@ def test_a_full_disk_is_one_message_before_the_run_and_one_in_its_status_after(s
     # Its program is ended from outside, as by a machine that is out of memory.
     assert wait_until(lambda: len(descendants(work.status("001").pid)) >= 3, 120)
     group = descendants(work.status("001").pid)
-    trainer = next(pid for pid in group if "gemma4_oeis_rlvr.py" in living()[pid])
+    trainer = next(pid for pid, line in living().items() if "gemma4_oeis_rlvr.py" in line)
     os.kill(trainer, signal.SIGKILL)
     status = work.wait_for("001", "failed")
     assert status.exit_code == 137 and "its program was ended by SIGKILL" in status.message
