@@ -1,6 +1,6 @@
 """Pictures of a terminal program, made in a real terminal: for looking at them, not for comparing.
 
-    python tests/shot.py rlvrviz.py demo/003 --tree /tmp/t --size 120x35 --keys "x" --wait reward --out /tmp/viz.png
+    python tests/shot.py --tree /tmp/t --size 120x35 --keys "x" --out /tmp/viz.png -- rlvrviz.py demo/003
 
 Starts the program in a tmux session of its own, with a made-up training tree as its folder, types the keys, waits till
 the screen holds the given word, and writes OUT.ansi and OUT.png. Needs tmux, and pyte and Pillow, which the project
@@ -159,7 +159,7 @@ def shoot(
 def main() -> int:
     parser = argparse.ArgumentParser(description="Pictures of a terminal program.")
     parser.add_argument("program", help="rlvrviz.py or rlvrtui.py, then its arguments")
-    parser.add_argument("arguments", nargs="*", help="after the options")
+    parser.add_argument("arguments", nargs="*", help="after --")
     parser.add_argument(
         "--tree", type=Path, required=True, help="folder with training/ in it; made when it is not there"
     )
@@ -170,7 +170,7 @@ def main() -> int:
     parser.add_argument("--then", default="", help="a word to wait for after the keys")
     parser.add_argument("--env", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--out", type=Path, required=True)
-    args = parser.parse_intermixed_args()
+    args = parser.parse_args()
     if not shutil.which("tmux"):
         print("error: tmux is missing: install it", file=sys.stderr)
         return 2

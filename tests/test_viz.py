@@ -639,13 +639,13 @@ async def test_a_chart_is_written_beside_the_run(tmp_path, monkeypatch, form):
 async def test_a_replay_shows_the_run_again(here):
     app = viewer("demo/001", replay=100.0)
     async with app.run_test(size=(120, 35)) as pilot:
-        seen = set()
-        for _ in range(600):
-            seen.add(len(app.readers[0].metrics))
-            if len(app.readers[0].metrics) == 45 and len(app.pane.table.all) == 720:
-                break
-            await pilot.pause(0.02)
-        assert len(seen) > 5 and max(seen) == 45
+        metrics, table = app.readers[0].metrics, app.pane.table
+        await until(pilot, lambda: len(metrics) > 0)
+        await pilot.press("P")
+        await until(pilot, lambda: len(table.all) == 16 * len(metrics))
+        assert 0 < len(metrics) < 45 and "PAUSED" in screen_text(app)
+        await pilot.press("P")
+        await until(pilot, lambda: (len(metrics), len(table.all)) == (45, 720))
         assert "replay 100x" in screen_text(app)
         assert [row.step for row in app.pane.table.all] == sorted(row.step for row in app.pane.table.all)
 

@@ -41,7 +41,7 @@ def colored(code: str) -> Content:
 def checks_table(checks: Sequence[Check], width: int) -> Content:
     """n / expected / got / match; hidden terms are those the model never saw."""
     label = max([len(check.label) for check in checks] + [1])
-    room = max((width - label - 12) // 2, 6)
+    room = max((width - label - 13) // 2, 6)
     lines = [Content.styled(f"{'n':<{label}}  {'expected':>{room}}  {'got':>{room}}  ", "bold")]
     for check in checks:
         got = clipped(check.got or "–", room)
@@ -130,6 +130,7 @@ class CompletionScreen(ModalScreen[Row | None]):
 
     def on_mount(self) -> None:
         self.show_row(self.row)
+        self.call_after_refresh(self._fill)  # only now the columns have their width
 
     def _color(self, outcome: str) -> str:
         return kind_color(outcome, self.app.current_theme.dark)

@@ -188,9 +188,9 @@ class CompletionsTable(ScrollView, can_focus=True):
             return self._head(width)
         index = y - 1 + self.scroll_offset.y
         if index >= len(self.shown):
-            text = "" if index or self.all else "no completions yet"
+            text = "" if index or self.all else " no completions yet"
             if index == 0 and self.all:
-                text = "no completion matches: esc shows all"
+                text = " no completion matches: esc shows all"
             return Strip([Segment(text, self._styles["dim"])]).adjust_cell_length(width).apply_style(self._background)
         strip = Strip(self._cells(self.shown[index], width)).adjust_cell_length(width)
         if index == self.cursor:

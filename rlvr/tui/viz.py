@@ -190,12 +190,10 @@ class VizApp(App[None]):
         while rows.remaining:
             rows.poll()
         clocks = [_clock(reader) for reader in readers]
-        length = max((float(clock[-1]) for clock in clocks if len(clock)), default=0.0)
         stamps = [row.time for row in rows.rows]
-        begin = readers[0].metrics
-        begin.limit, first = None, begin.column("time")[:1]
-        begin.limit = 0
-        origin = float(first[0]) - float(clocks[0][0]) if len(first) and len(clocks[0]) else 0.0
+        origin = _origin(readers[0], clocks[0], stamps)
+        ends = [float(clock[-1]) for clock in clocks if len(clock)] + [stamp - origin for stamp in stamps[-1:]]
+        length = max(ends, default=0.0)
         played, done, before = 0.0, 0, time.monotonic()
         while not worker.is_cancelled and played < length:
             self._wake.wait(POLL_S / 2)
@@ -443,6 +441,16 @@ class VizApp(App[None]):
                 yield SystemCommand(
                     f"Open run {run}", f"show this {run.kind} run", lambda run=run: self.open_runs([run])
                 )
+
+
+def _origin(reader: RunReader, clock: np.ndarray, stamps: Sequence[float]) -> float:
+    """When a run began, in seconds since 1970; of one without steps, when its first completion was written."""
+    reader.metrics.limit = None
+    times = reader.metrics.column("time")
+    reader.metrics.limit = 0
+    if len(times) and np.isfinite(times[0]):
+        return float(times[0] - clock[0])
+    return stamps[0] if stamps else 0.0
 
 
 def _clock(reader: RunReader) -> np.ndarray:
