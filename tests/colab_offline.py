@@ -160,7 +160,7 @@ class OfflineColab:
         self.env = {
             **os.environ,
             "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
-            "RLVR_COLAB_POLL_S": "0.3",
+            "RLVR_COLAB_POLL_S": "0.7",
         }
         self.processes: list[subprocess.Popen] = []
         if client_python:

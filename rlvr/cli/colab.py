@@ -97,9 +97,9 @@ def up(args: argparse.Namespace) -> int:
         COLAB_FILE.unlink()
         raise
     records.write(COLAB_FILE, msgspec.structs.replace(kept, endpoint=rented.endpoint, started=time.time()))
-    rate = client.usage(args.auth).per_hour
-    colab_supervisor.remember_rate(gpu, rate - usage.per_hour)
-    print(f"VM {name} is up, {rate:g} compute units an hour from now on, used or not.")
+    after = client.usage(args.auth)
+    colab_supervisor.remember_rate(gpu, usage, after)
+    print(f"VM {name} is up, {after.per_hour:g} compute units an hour from now on, used or not.")
     start.say_next("rlvrctl.py colab train", "rlvrctl.py colab ps", "rlvrctl.py colab down")
     return 0
 

@@ -275,6 +275,8 @@ def pack(base, have, log_bytes, have_checkpoints, with_adapter, part_bytes):
     about = {}
     with contextlib.suppress(OSError, ValueError), open(os.path.join(base, "run", CONFIG_FILE), "rb") as file:
         about = tomllib.load(file).get("provenance", {})
+        with open(os.path.join(base, "spec.json")) as spec:
+            about.update(json.load(spec)["about"])
     empty = not (manifest["files"] or manifest["checkpoints"] or manifest["adapter"])
     if empty and manifest["log_bytes"] == log_bytes:
         manifest = None

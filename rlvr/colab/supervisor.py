@@ -160,9 +160,13 @@ def known_rates() -> dict[str, float]:
         return {}
 
 
-def remember_rate(gpu: str, rate: float) -> None:
-    if rate > 0:
-        cycles.COLAB_RATES_FILE.write_bytes(msgspec.json.encode({**known_rates(), gpu: rate}))
+def remember_rate(gpu: str, before: client.Usage, after: client.Usage) -> float:
+    """Remember what an hour of a VM takes that was rented between the two; 0 where that cannot be told."""
+    rate = round(after.per_hour - before.per_hour, 2)
+    if rate <= 0 or after.assignments != before.assignments + 1:  # another one came or went at the same time
+        return known_rates().get(gpu, 0.0)
+    cycles.COLAB_RATES_FILE.write_bytes(msgspec.json.encode({**known_rates(), gpu: rate}))
+    return rate
 
 
 def supervise(run: Run, stop: Sequence[int] = ()) -> int:
@@ -193,6 +197,9 @@ def supervise(run: Run, stop: Sequence[int] = ()) -> int:
         code = see_through(run, launch, options, status, signals)
         if code not in (0, *supervisor.EXIT_KILLED):
             message = supervisor.last_words(run.files.log)
+            if code > 128:
+                ended_by = signal.Signals(code - 128).name
+                message = f"its program was ended by {ended_by}; its last words: {message}"
     except supervisor.Stopped:
         code, message = 143, f"stopped after step {status.status.step}"
     except RlvrError as error:
@@ -322,9 +329,8 @@ def provision(run: Run, launch: Launch, options: Options, status: StatusFile, st
         if kept is not None:
             records.write(cycles.COLAB_FILE, msgspec.structs.replace(kept, endpoint=found.endpoint))
         usage = client.usage(options.auth)
-        rate = usage.per_hour - before.per_hour
-        remember_rate(options.gpu, rate)
-        session = msgspec.structs.replace(session, per_hour=max(rate, 0.0))
+        rate = remember_rate(options.gpu, before, usage)
+        session = msgspec.structs.replace(session, per_hour=rate)
         say(f"VM {name} is up; balance {usage.balance:g} compute units, {usage.per_hour:g} an hour from now on")
     session = msgspec.structs.replace(session, endpoint=found.endpoint)
     records.write(run.files.colab, session)
