@@ -499,6 +499,54 @@ async def test_the_wheel_zooms_at_the_mouse_and_a_click_sets_the_crosshair(here)
         assert (under_mouse - left) / (right - left) == pytest.approx((under_mouse - 1) / 44)
 
 
+async def test_a_zoom_to_the_end_moves_on_with_the_run(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    files = RunFiles(tmp_path / "run")
+    files.folder.mkdir()
+    new = steps(60)
+    for _ in range(21):
+        write_step(files, *next(new))
+    app = VizApp([open_path(files.folder)])
+    async with app.run_test(size=(120, 35)) as pilot:
+        await loaded(pilot, app, 21 * 16)
+        await pilot.press("plus")
+        assert app.grid.view.x_range == (11.0, 21.0)
+        write_step(files, *next(new))
+        await until(pilot, lambda: app.grid.view.x_range == (12.0, 22.0))
+        await pilot.press("left_square_bracket")
+        before = app.grid.view.x_range
+        write_step(files, *next(new))
+        await loaded(pilot, app, 23 * 16)
+        assert app.grid.view.x_range == before  # looking at the past, it stays there
+
+
+@pytest.mark.parametrize("size", [(1, 1), (20, 5), (40, 10), (500, 12)])
+async def test_no_size_is_too_small_or_too_wide(here, size):
+    app = viewer("demo/001", "demo/002")
+    async with app.run_test(size=size) as pilot:
+        await loaded(pilot, app, 720)
+        await pilot.press("x", "enter", "tab", "enter")
+        await pilot.pause(0.1)
+        await pilot.press("m", "escape", "question_mark", "escape", "1", "f", "escape")
+        await pilot.resize_terminal(100, 30)
+        await pilot.pause()
+        assert "demo/001" in screen_text(app)
+
+
+async def test_a_file_that_cannot_be_read_is_said_and_read_later(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    files = RunFiles(tmp_path / "run")
+    files.trace.mkdir(parents=True)
+    app = VizApp([open_path(files.folder)])
+    async with app.run_test(size=(120, 35)) as pilot:
+        await until(pilot, lambda: "Is a directory" in screen_text(app))
+        files.trace.rmdir()
+        for step, lines in steps(2):
+            write_step(files, step, lines)
+        await loaded(pilot, app, 32)
+        await until(pilot, lambda: "Is a directory" not in screen_text(app))
+
+
 async def test_pause_holds_the_picture_while_reading_goes_on(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     files = RunFiles(tmp_path / "run")

@@ -11,6 +11,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.color import Color
 from textual.containers import VerticalScroll
+from textual.content import Content
 from textual.geometry import Size
 from textual.message import Message
 from textual.reactive import reactive
@@ -49,7 +50,7 @@ class Chart(Widget):
         super().__init__()
         self.grid = grid
         self.spec = spec
-        self.tooltip = spec.about
+        self.tooltip = Content(spec.about)
         self._key: tuple | None = None
         self._strips: list[Strip] = []
         self.drawn: Drawn | None = None
@@ -143,6 +144,8 @@ class ChartGrid(VerticalScroll):
         self.curves: list[Curve] = []
         self.charts: list[ChartSpec] = []
         self.version = 0
+        self._end = 0.0
+        """The last x of all runs when they were last looked at."""
         self.palette = Palette(Color.parse("#121212"), Color.parse("#e0e0e0"), True)
 
     def compose(self) -> ComposeResult:
@@ -167,13 +170,17 @@ class ChartGrid(VerticalScroll):
     # ---- data
 
     def show(self, curves: Sequence[Curve]) -> None:
-        """Show these runs from now on."""
+        """Show these runs from now on; zoom and crosshair stay, when they are the same as before."""
+        if [curve.name for curve in curves] != [curve.name for curve in self.curves]:
+            self.view = replace(self.view, x_range=None, cursor=None)
+            self._end = 0.0
         self.curves = list(curves)
         self.data_changed()
 
     def data_changed(self) -> None:
         """New numbers have arrived in the runs shown: draw them, and add a chart for a series that is new."""
         self.version += 1
+        self._follow_end()
         wanted = matching(charts_of(curve.metrics for curve in self.curves), self.pattern)
         if wanted != self.charts:
             self.charts = wanted
@@ -181,6 +188,14 @@ class ChartGrid(VerticalScroll):
         elif not wanted:
             self.query_one(".nothing", Static).update(self._nothing())
         self.refresh_charts()
+
+    def _follow_end(self) -> None:
+        """A zoom that reaches to the newest step moves on with it."""
+        before, self._end = self._end, full_range(self.curves, self.view.times)[1]
+        if self.view.x_range is not None and self._end > before and self.view.x_range[1] >= before:
+            left, right = self.view.x_range
+            by = self._end - right
+            self.view = replace(self.view, x_range=(left + by, right + by))
 
     def _sync_charts(self) -> None:
         """Add and remove only what is different, so that the others stay where they are."""
@@ -339,6 +354,7 @@ class ChartGrid(VerticalScroll):
     def action_times(self) -> None:
         """Steps or time; zoom and crosshair stand in the old unit and go."""
         self.view = replace(self.view, times=not self.view.times, x_range=None, cursor=None)
+        self._end = full_range(self.curves, self.view.times)[1]
 
     def action_outliers(self) -> None:
         self.view = replace(self.view, outliers=not self.view.outliers)
@@ -360,7 +376,7 @@ class ChartGrid(VerticalScroll):
     def action_copy(self) -> None:
         if text := self.value_text():
             self.app.copy_to_clipboard(text)
-            self.notify(f"copied {text}")
+            self.notify(f"copied {text}", markup=False)
 
     def value_text(self) -> str:
         """The numbers that the title of the selected chart shows."""

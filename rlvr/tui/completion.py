@@ -144,7 +144,7 @@ class CompletionScreen(ModalScreen[Row | None]):
         try:
             self.completion = load(self.file, row)
         except RlvrError as error:
-            self.notify(str(error), severity="error")
+            self.notify(str(error), severity="error", markup=False)
             return
         self.row = row
         self._fill()

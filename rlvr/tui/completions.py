@@ -405,4 +405,4 @@ class CompletionsPane(Vertical):
                 self.app.copy_to_clipboard(load(self.file, event.row).function)
                 self.notify("function copied")
         except RlvrError as error:
-            self.notify(str(error), severity="error")
+            self.notify(str(error), severity="error", markup=False)

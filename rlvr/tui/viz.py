@@ -98,6 +98,8 @@ class VizApp(App[None]):
         self._number = 0
         self._held: list[Row] = []
         self._wake = threading.Event()
+        self.trouble = ""
+        """What keeps the worker from reading, in words."""
 
     def compose(self) -> ComposeResult:
         view = replace(self.first_view, letters=self.first_view.letters or self.no_color)
@@ -169,11 +171,17 @@ class VizApp(App[None]):
                 status_due = time.monotonic() + STATUS_S
                 for reader in readers:
                     reader.poll_status()
-            for reader in readers:
-                changed |= reader.poll()
-            if changed:
-                self.post_message(NewData([], False, number))
-            new, replaced = rows.poll()
+            try:
+                for reader in readers:
+                    changed |= reader.poll()
+                if changed:
+                    self.post_message(NewData([], False, number))
+                new, replaced = rows.poll()
+                self.trouble = ""
+            except OSError as error:  # a file system that is away for a moment is no reason to give up
+                self.trouble = f"{error.filename or readers[0].name}: {error.strerror or error}"
+                self._wake.wait(STATUS_S)
+                continue
             if new or replaced:
                 self.post_message(NewData(new, replaced, number))
             if not rows.remaining and not any(reader.remaining for reader in readers):
@@ -300,6 +308,7 @@ class VizApp(App[None]):
             parts.append((f"  {reader.bad} lines could not be read", "$text-error"))
         if index == 0:
             parts += self._looking()
+            parts.append((f"  {self.trouble}" if self.trouble else "", "$text-error"))
         if status is not None and status.message and status.state not in ("running", "done"):
             parts.append((f"  {status.message[:200]}", "$text-error"))
         return Content.assemble(*parts)
@@ -413,9 +422,9 @@ class VizApp(App[None]):
 
         try:
             path = export(self.grid.curves, spec, self.grid.view, self.readers[0].folder, form)
-            self.call_from_thread(self.notify, f"written: {path}")
+            self.call_from_thread(self.notify, f"written: {path}", markup=False)
         except RlvrError as error:
-            self.call_from_thread(self.notify, str(error), severity="error")
+            self.call_from_thread(self.notify, str(error), severity="error", markup=False)
 
     def action_help(self) -> None:
         from rlvr.tui.choose import HelpScreen
