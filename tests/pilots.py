@@ -18,7 +18,10 @@ from rlvr.tui.dashboard import RunsPage
 
 SIZES = [(80, 24), (120, 35), (200, 60)]
 
-MODEL_TOML = """\
+SAMPLE = Path(cycles.__file__).parent / "assets/sample"
+
+MODEL_TOML = f"""\
+corpus_dir = "{SAMPLE}"
 base_model = "tiny"
 max_seq_length = 512
 lora_rank = 16  # as small as it goes

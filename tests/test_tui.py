@@ -299,3 +299,15 @@ def test_without_a_terminal_it_says_what_to_use_instead(tmp_path: Path):
         [sys.executable, ROOT / "rlvrtui.py", "--model", "none"], cwd=tmp_path, capture_output=True, text=True
     )
     assert done.returncode == 2 and "no such model" in done.stderr
+
+
+async def test_a_model_that_vanishes_is_said_once(tree: Path):
+    async with Dashboard().run_test(size=(120, 35)) as pilot:
+        page = await opened(pilot)
+        (tree / "training/demo").rename(tree / "gone")
+        await until(pilot, lambda: not page.table.cells)
+        await pilot.pause(2.5)
+        told = [each.message for each in pilot.app._notifications if "no such model" in each.message]
+        assert len(told) == 1
+        (tree / "gone").rename(tree / "training/demo")
+        await until(pilot, lambda: len(page.table.cells) == 7)

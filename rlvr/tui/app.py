@@ -146,14 +146,17 @@ class Dashboard(App[None]):
     @work(group="watch", exclusive=True)
     async def watch_runs(self) -> None:
         """Keep `rows` up to date and hand them to the screen that is up."""
+        trouble = ""
         while True:
             model = self.model
             if model:
                 try:
-                    rows = await asyncio.to_thread(read_rows, model)
+                    rows, now = await asyncio.to_thread(read_rows, model), ""
                 except (RlvrError, OSError) as error:
-                    self.complain(error)
-                    rows = []
+                    rows, now = [], str(error)
+                    if now != trouble:  # once, not every second
+                        self.complain(error)
+                trouble = now
                 if model == self.model:
                     self.rows = rows
                     self.hand_on()

@@ -10,7 +10,7 @@ from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 from textual.widgets import DataTable, Input
 
-from rlvr import cycles, supervisor
+from rlvr import cycles
 from rlvr.errors import RlvrError
 from rlvr.listing import Row, run_of
 from rlvr.status import LIVING
@@ -66,7 +66,8 @@ class RunsPage(Page):
         ]
         self.table.show({row.run: self.cells(row) for row in shown})
         count = f"{len(shown)} of {len(rows)}" if words else f"{len(rows)}"
-        self.query_one("#list").border_subtitle = f"{count} runs" if rows else "no run yet: n starts the first cycle"
+        noun = "run" if count == "1" else "runs"
+        self.query_one("#list").border_subtitle = f"{count} {noun}" if rows else "no run yet: n starts the first cycle"
         self.query_one(RunView).take_row(self.chosen)
         self.refresh_bindings()
 
@@ -223,6 +224,7 @@ def remove_all(chosen: cycles.Run, agreed: Sequence[cycles.Run]) -> str:
     Raises:
         RlvrError: when one of them is living, or something else depends on it by now.
     """
+    from rlvr import supervisor
     from rlvr.cli.keep import dependents
 
     with cycles.locked(chosen.training_dir):
