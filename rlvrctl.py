@@ -78,8 +78,10 @@ def overview() -> str:
 
 def make_parser(name: str, parser: argparse.ArgumentParser | None = None) -> argparse.ArgumentParser:
     """The parser of one command; `parser` is the one to fill, for shell completion."""
+    from rlvr.cli import Parser
+
     command = find_command(name)
-    parser = parser or argparse.ArgumentParser(
+    parser = parser or Parser(
         prog=f"rlvrctl.py {name}",
         description=command.description or f"{name}: {COMMANDS[name][1]}.",
         epilog="examples:\n" + "\n".join(f"  {example}" for example in command.examples),

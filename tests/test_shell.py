@@ -77,6 +77,24 @@ def test_help_names_every_command_and_a_misspelt_one_gets_the_nearest(program):
     assert strange.returncode == 2 and "--help lists them" in strange.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("train", "--learning-rte", "1"), "unknown option --learning-rte: did you mean --learning-rate?"),
+        (("ps", "--xyzzy"), "unknown option --xyzzy: rlvrctl.py ps --help tells what it takes"),
+        (("config", "shwo"), "did you mean show?"),
+        (("completion", "fsh"), "did you mean fish?"),
+        (("kill",), "the following arguments are required: RUN: rlvrctl.py kill --help tells what it takes"),
+        (("auto", "--rounds", "x"), "argument --rounds: invalid int value: 'x'"),
+    ],
+)
+def test_a_misspelt_option_or_choice_is_one_line_with_the_nearest(program, arguments, message):
+    done = program("rlvrctl.py", *arguments)
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
+    assert message in done.stderr
+
+
 @pytest.mark.parametrize("name", rlvrctl.COMMANDS)
 def test_every_command_has_help_with_examples_that_parse(name, capsys):
     with pytest.raises(SystemExit) as end:
