@@ -351,9 +351,9 @@ class Editor(VerticalScroll):
                 counts = place == winner
                 shown = "-" if said is None else toml_text(said)
                 look = "bold" if counts else color_of(self.app, "text-disabled")
-                text.append(f"{'→' if counts else ' '} {place.where:<27} {shown}\n", style=look)
+                text.append(f"{'→' if counts else ' '} {place.title:<11} {shown}\n", style=look)
             look = "bold" if winner is None else color_of(self.app, "text-disabled")
-            text.append(f"{'→' if winner is None else ' '} {'default':<27} {toml_text(key.default)}\n", style=look)
+            text.append(f"{'→' if winner is None else ' '} {'default':<11} {toml_text(key.default)}\n", style=look)
             last = drafts.last_value(key.name, target)
             if last is not None and last != value:
                 text.append(
