@@ -103,19 +103,12 @@ class VizApp(App[None]):
 
     def compose(self) -> ComposeResult:
         view = replace(self.first_view, letters=self.first_view.letters or self.no_color)
-        yield Static("", id="head", markup=False)
-        yield ChartGrid(view, self.first_pattern, id="charts")
-        yield CompletionsPane(id="completions")
+        self.head = Static("", id="head", markup=False)
+        self.grid = ChartGrid(view, self.first_pattern, id="charts")
+        self.pane = CompletionsPane(id="completions")
+        yield from (self.head, self.grid, self.pane)
         yield Input(placeholder="charts: words of their names, * and ?", id="filter", compact=True)
         yield KeyBar()
-
-    @property
-    def grid(self) -> ChartGrid:
-        return self.screen_stack[0].query_one(ChartGrid)
-
-    @property
-    def pane(self) -> CompletionsPane:
-        return self.screen_stack[0].query_one(CompletionsPane)
 
     def on_mount(self) -> None:
         self._choose_theme()
@@ -220,7 +213,7 @@ class VizApp(App[None]):
     @on(NewData)
     def take(self, event: NewData) -> None:
         """Draw what came, unless the picture is held still."""
-        if event.number != self._number:
+        if event.number != self._number or not self.grid.is_attached:  # of other runs, or the program is ending
             return
         if self.paused and self.speed is None:
             if event.replaced:
@@ -267,6 +260,8 @@ class VizApp(App[None]):
 
     @on(ChartGrid.ViewChanged)
     def say_head(self) -> None:
+        if not self.head.is_attached:
+            return
         first = self.readers[0].run
         without_charts = first is not None and first.kind == "eval" and not self.grid.charts
         self.screen_stack[0].set_class(without_charts, "only-completions")
@@ -276,7 +271,7 @@ class VizApp(App[None]):
         lines = [self._head_of(reader, index) for index, reader in enumerate(self.readers[:3])]
         if len(self.readers) > 3:
             lines.append(Content(f"and {len(self.readers) - 3} more"))
-        self.screen_stack[0].query_one("#head", Static).update(Content("\n").join(lines))
+        self.head.update(Content("\n").join(lines))
 
     def _head_of(self, reader: RunReader, index: int) -> Content:
         """Which run, how it stands, how far it is; the first line also says how one looks at it."""
