@@ -190,7 +190,7 @@ def test_students_interval_over_seeds():
     interval = mean_over_seeds([0.10, 0.12, 0.14])
     assert (interval.estimate, interval.low, interval.high) == pytest.approx((0.12, 0.0703, 0.1697), abs=1e-4)
     for freedom, exact in ((4, 2.776), (5, 2.571), (9, 2.262), (30, 2.042)):
-        assert experiment.t_quantile(freedom) == pytest.approx(exact, abs=0.02)
+        assert experiment.t_quantile(freedom) == pytest.approx(exact, abs=0.005)
     assert math.isinf(mean_over_seeds([0.1]).high)
 
 

@@ -55,11 +55,16 @@ class Answer(NamedTuple):
 
 
 class Lesson(NamedTuple):
-    """One group of the first update. `symbols` has (symbol, probability before, after) at the place `prefix` leads to."""
+    """One group of the first update.
+
+    `prefix` is what the right trace and `rival`, the likeliest wrong answer of the group, have in common; `symbols` has
+    (symbol, probability before, after) for what may stand next.
+    """
 
     problem: Problem
     answers: list[Answer]
     mean: float
+    rival: str
     prefix: str
     symbols: list[tuple[str, float, float]]
 
@@ -96,11 +101,13 @@ def take_lesson() -> Lesson:
         strict=True,
     )
     answers = [Answer(text, grade(problem, text), gain, p, q) for text, gain, p, q in rows]
-    prefix = f"{problem.a}+{problem.b}="  # where right and wrong sums part
+    rival = max((answer for answer in answers if not answer.grade.verified), key=lambda answer: answer.before).text
+    same = next(i for i, (one, other) in enumerate(zip(problem.trace, rival + "\n", strict=False)) if one != other)
+    prefix = rival[:same]
     pairs = zip(SYMBOLS, next_symbols(before, problem, prefix), next_symbols(after, problem, prefix), strict=True)
     symbols = sorted(pairs, key=lambda row: -row[1])[:5]
     mean = sum(update.rewards[number]) / len(texts)
-    return Lesson(problem, answers, mean, prefix, symbols)
+    return Lesson(problem, answers, mean, rival, prefix, symbols)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -124,8 +131,10 @@ def by_hand(lesson: Lesson) -> str:
         )
     rewards = " + ".join(f"{answer.grade.reward:.2f}" for answer in lesson.answers)
     first = lesson.answers[0]
-    symbols = "\n".join(f"| `{symbol!r}` | {share(p)} | {share(q)} |" for symbol, p, q in lesson.symbols)
-    right = str(problem.a + problem.b)[0]
+    symbols = "\n".join(
+        f"| `{symbol.replace(chr(10), 'end')}` | {share(p)} | {share(q)} |" for symbol, p, q in lesson.symbols
+    )
+    right, wrong = problem.trace[len(lesson.prefix)], (lesson.rival + "\n")[len(lesson.prefix)]
     return f"""# One update, by hand
 
 Made by `python docs/lab/make_pages.py`: the first update of the default run with seed 0. It asks 16 problems and samples eight
@@ -151,7 +160,8 @@ show the probability of the whole answer before and after this one update. The s
 samples push it. All 16 groups push at the same weights, and the optimizer (Adam) gives every weight a step of about the same
 size, so an answer can also move against its own advantage: read the direction of many, not of one.
 
-Where right and wrong part: after `{lesson.prefix}` the model chooses the first digit of the sum, and `{right}` is right.
+**Where right and wrong part.** The likeliest wrong answer of the group is `{lesson.rival}`. Up to `{lesson.prefix}` it is right; the
+next symbol should be `{right}`, and there it writes `{wrong.strip()}`:
 
 | symbol | before | after |
 |---|---:|---:|
@@ -207,7 +217,7 @@ def bars(lesson: Lesson) -> str:
             f'<text x="{50 + 95 * number}" y="{text_y:.1f}" text-anchor="middle">{answer.advantage:+.2f}</text>'
         )
     line = '<line x1="0" y1="110" x2="780" y2="110" stroke="#333"/>'
-    return f'<svg viewBox="0 0 780 230" class=bars>{line}{"".join(parts)}</svg>'
+    return f'<svg viewBox="0 -25 780 255" class=bars>{line}{"".join(parts)}</svg>'
 
 
 def table(header: list[str], rows: list[list[str]]) -> str:
@@ -229,6 +239,11 @@ def range_of(numbers: list[float]) -> str:
     return f"{estimate:+.1f} points [{low:+.1f}, {high:+.1f}]"
 
 
+def ends(numbers: list[float]) -> tuple[str, str]:
+    """The means of the first five and of the last five."""
+    return f"{sum(numbers[:5]) / 5:.2f}", f"{sum(numbers[-5:]) / 5:.2f}"
+
+
 def slides(lesson: Lesson, five: dict, hack: dict) -> list[str]:
     rng, example = random.Random(1), Problem(2, 3, 2)
     problem, answers = lesson.problem, lesson.answers
@@ -245,19 +260,11 @@ def slides(lesson: Lesson, five: dict, hack: dict) -> list[str]:
         ["verified traces, sampled", range_of(over["verified_gain"]), range_of(over["random_verified_gain"])],
         ["exact answers, greedy", range_of(over["greedy_gain"]), range_of(over["random_greedy_gain"])],
     ]
-    before, after = hack["runs"][0]["before"], hack["runs"][0]["after"]
+    training = hack["runs"][0]["training"]
     hacked = [
-        [name, f"{100 * before[key]['test'][0]:.1f} %", f"{100 * after[key]['test'][0]:.1f} %"]
-        for name, key in (("exact answers on test", "exact"), ("verified traces on test", "verified"))
+        [name, *ends(training[key])]
+        for name, key in (("reward", "reward"), ("exact answers", "exact"), ("verified traces", "verified"))
     ]
-    hacked.insert(
-        0,
-        [
-            "mean reward in training",
-            f"{hack['runs'][0]['training_reward'][0]:.2f} (first update)",
-            f"{hack['runs'][0]['training_reward'][-1]:.2f} (last)",
-        ],
-    )
     says = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in five["what_this_allows_you_to_say"])
     not_says = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in five["what_it_does_not"])
     parameters = five["model_parameters"]
@@ -290,7 +297,7 @@ def slides(lesson: Lesson, five: dict, hack: dict) -> list[str]:
         f"random reward.</p>{table(['', 'verified reward', 'random reward'], results)}"
         "<p>Sampled gains more than greedy: mostly, the model became surer of what it already preferred.</p>",
         "<h2>You get what you pay for</h2><p>A reward of half for the right number and half for being brief. The model "
-        f"finds that a bare guess pays.</p>{table(['', 'before', 'after'], hacked)}"
+        f"finds that a bare guess pays.</p>{table(['while it trains', 'first five updates', 'last five'], hacked)}"
         "<p>The reward rose. What we wanted did not.</p>",
         f"<h2>What this allows you to say</h2><ul class=small>{says}</ul><p>And what not:</p><ul class=small>{not_says}</ul>",
         "<h2>Your turn</h2><pre>python rlvrctl.py lab run\npython rlvrctl.py lab compare --group-size 2 8\n"

@@ -101,7 +101,11 @@ def of_result(result: Result) -> Receipt:
             "exact_greedy": of_interval(result.greedy_gain),
         },
         "validation_exact": [[update, round(exact, 4)] for update, exact in result.validation],
-        "training_reward": [round(update.reward, 4) for update in result.updates],
+        "training": {
+            "reward": [round(update.reward, 4) for update in result.updates],
+            "exact": [round(update.exact, 4) for update in result.updates],
+            "verified": [round(update.verified, 4) for update in result.updates],
+        },
         "wall_s": {
             "start": round(result.start_s, 2),
             "updates": round(result.updates_s, 2),
