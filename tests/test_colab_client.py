@@ -286,7 +286,7 @@ def test_a_user_without_a_login_is_told_how_to_log_in(place, tmp_path, tmp_path_
     env = {**os.environ, **cloud, "HOME": str(home), "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
     env = {name: value for name, value in env.items() if name != "GOOGLE_APPLICATION_CREDENTIALS"}
     says = "not logged in to Colab: run `colab sessions` once in a terminal and follow its link"
-    assert_refused(place, says, *STARTING, ("colab", "ps"), env=env)
+    assert_refused(place, says, STARTING[0], ("colab", "ps"), env=env)
     assert_refused(place, says, (*STARTING[0], "--auth", "adc"), env=env)
     # Logged in, and nothing is behind the proxy: the real client's own text of a network that is away.
     token = {"token": "ya29.x", "refresh_token": "r", "client_id": "c", "client_secret": "s"}
@@ -294,7 +294,7 @@ def test_a_user_without_a_login_is_told_how_to_log_in(place, tmp_path, tmp_path_
     (state / "token.json").write_text(json.dumps({**token, "token_uri": "https://oauth2.googleapis.com/token"}))
     proxies = {name: "http://127.0.0.1:9" for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")}
     env |= proxies | {"NO_PROXY": "", "no_proxy": ""}
-    assert_refused(place, "Colab cannot be reached: check the network", STARTING[0], ("colab", "ps"), env=env)
+    assert_refused(place, "Colab cannot be reached: check the network", STARTING[0], env=env)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
