@@ -2,14 +2,9 @@
 
 import argparse
 import sys
-import time
 
-from rlvr import cycles, supervisor
+from rlvr import cycles, notes, trash
 from rlvr.cli import RUN_HELP, Command
-from rlvr.errors import RlvrError
-from rlvr.status import LIVING
-
-MAX_LABEL = 60
 
 
 def label_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,13 +17,7 @@ def label(args: argparse.Namespace) -> int:
     if not args.text:
         print(cycles.read_label(run))
         return 0
-    text = " ".join(" ".join(args.text).split())
-    if len(text) > MAX_LABEL:
-        raise RlvrError(f"a label has at most {MAX_LABEL} characters, this one {len(text)}: write a note instead")
-    if text:
-        run.files.label.write_text(text + "\n", encoding="utf-8")
-    else:
-        run.files.label.unlink(missing_ok=True)
+    notes.write_label(run, " ".join(args.text))
     return 0
 
 
@@ -43,8 +32,7 @@ def note(args: argparse.Namespace) -> int:
         if run.files.notes.exists():
             print(run.files.notes.read_text(encoding="utf-8"), end="")
         return 0
-    with run.files.notes.open("a", encoding="utf-8") as notes:
-        notes.write(f"{time.strftime('%Y-%m-%d %H:%M')}  {' '.join(args.text)}\n")
+    notes.add_note(run, " ".join(args.text))
     return 0
 
 
@@ -56,35 +44,10 @@ def rm_arguments(parser: argparse.ArgumentParser) -> None:
 def rm(args: argparse.Namespace) -> int:
     """Move runs to the trash, what depends on them first."""
     named = [cycles.find_run(name, args.model) for name in args.runs]
-    if len({run.training_dir for run in named}) > 1:
-        raise RlvrError("these runs lie under several training/ folders: remove them one folder at a time")
-    with cycles.locked(named[0].training_dir):
-        chosen: list[cycles.Run] = []
-        for run in named:
-            needed_by = dependents(run)
-            chosen += [one for one in [*needed_by, run] if one not in chosen]
-            blocking = [one.name for one in needed_by if one not in named]
-            if blocking and not args.with_dependents:
-                names = ", ".join(blocking)
-                raise RlvrError(f"{run} is needed by {names}: remove those first, or all with --with-dependents")
-        for run in chosen:
-            state = supervisor.status_of(run).state
-            if state in LIVING:
-                raise RlvrError(f"{run} is {state}: rlvrctl.py kill {run.name} first")
-        for run in chosen:
-            print(f"{run}: moved to {cycles.move_to_trash(run)}")
+    for run, place in trash.remove(named, args.with_dependents):
+        print(f"{run}: moved to {place}")
     print("Nothing is deleted: the folders lie in the trash until you empty it.", file=sys.stderr)
     return 0
-
-
-def dependents(run: cycles.Run) -> list[cycles.Run]:
-    """What depends on a run, what depends on that before it; each once."""
-    found: list[cycles.Run] = []
-    for child in cycles.children(run):
-        for one in [*dependents(child), child]:
-            if one not in found:
-                found.append(one)
-    return found
 
 
 COMMANDS = {

@@ -1,7 +1,6 @@
 """The first screen: all runs of the model, live ones first, and of the selected one progress, graphs and log."""
 
 import asyncio
-import time
 from collections.abc import Iterable, Sequence
 
 from rich.text import Text
@@ -124,7 +123,7 @@ class RunsPage(Page):
 
     @work
     async def action_remove(self) -> None:
-        from rlvr.cli.keep import dependents
+        from rlvr.trash import dependents
 
         row = self.chosen
         if row is None:
@@ -141,24 +140,18 @@ class RunsPage(Page):
 
     @work
     async def action_label(self) -> None:
-        from rlvr.cli.keep import MAX_LABEL
+        from rlvr import notes
 
         row = self.chosen
         if row is None:
             return
 
-        def check(text: str) -> None:
-            if len(text) > MAX_LABEL:
-                raise RlvrError(
-                    f"a label has at most {MAX_LABEL} characters, this one {len(text)}: write a note instead"
-                )
-
         text = await self.app.push_screen_wait(
-            Ask(f"Label of {row.run}", "A few words; empty removes it.", row.label, check)
+            Ask(f"Label of {row.run}", "A few words; empty removes it.", row.label, notes.check_label)
         )
         if text is not None:
             run = run_of(row)
-            self.board.perform(lambda: write_label(run, text))
+            self.board.perform(lambda: notes.write_label(run, text))
 
     @work
     async def action_note(self) -> None:
@@ -224,30 +217,16 @@ def remove_all(chosen: cycles.Run, agreed: Sequence[cycles.Run]) -> str:
     Raises:
         RlvrError: when one of them is living, or something else depends on it by now.
     """
-    from rlvr import supervisor
-    from rlvr.cli.keep import dependents
+    from rlvr import trash
 
-    with cycles.locked(chosen.training_dir):
-        runs = [*dependents(chosen), chosen]
-        if set(runs) != set(agreed):
-            raise RlvrError(f"what depends on {chosen} has changed: nothing was removed, look again")
-        for run in runs:
-            state = supervisor.status_of(run).state
-            if state in LIVING:
-                raise RlvrError(f"{run} is {state}: kill it first")
-        for run in runs:
-            cycles.move_to_trash(run)
-    return "moved to the trash" + (f" with {len(runs) - 1} that depended on it" if len(runs) > 1 else "")
-
-
-def write_label(run: cycles.Run, text: str) -> None:
-    if text:
-        run.files.label.write_text(" ".join(text.split()) + "\n", encoding="utf-8")
-    else:
-        run.files.label.unlink(missing_ok=True)
+    if set([*trash.dependents(chosen), chosen]) != set(agreed):
+        raise RlvrError(f"what depends on {chosen} has changed: nothing was removed, look again")
+    moved = trash.remove(agreed)
+    return "moved to the trash" + (f" with {len(moved) - 1} that depended on it" if len(moved) > 1 else "")
 
 
 def write_note(run: cycles.Run, text: str) -> str:
-    with run.files.notes.open("a", encoding="utf-8") as notes:
-        notes.write(f"{time.strftime('%Y-%m-%d %H:%M')}  {text}\n")
+    from rlvr import notes
+
+    notes.add_note(run, text)
     return f"noted in {run.files.notes}"
