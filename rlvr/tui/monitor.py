@@ -12,11 +12,11 @@ from textual.widgets import Static, TabbedContent, TabPane, Tabs
 from rlvr import records
 from rlvr.config import EvalConfig, TrainConfig, read_layers, read_toml, resolve
 from rlvr.cycles import Run
-from rlvr.diagnosis import Finding, conclusion, diagnose
+from rlvr.diagnosis import Finding, conclusion
 from rlvr.errors import RlvrError
 from rlvr.layer_files import toml_text
 from rlvr.listing import Row
-from rlvr.records import Completion, Evaluation, Interval, Round, Step, Tail
+from rlvr.records import Evaluation, Interval, Round, Tail
 from rlvr.tui.chart import ChartGrid
 from rlvr.tui.follow import LogView, Progress
 from rlvr.tui.graphs import RunCharts, RunCompletions
@@ -25,9 +25,6 @@ from rlvr.tui.result import result_panes, show_result
 from rlvr.tui.table import KeyedTable
 from rlvr.tui.verbs import page_bindings
 from rlvr.tui.words import interval_text, share_text, shorten
-
-DOCTOR_BYTES = 4 * 2**20
-"""So much of the end of the trace is enough for the steps that the doctor looks at."""
 
 
 class MonitorPage(Page):
@@ -172,14 +169,13 @@ class Verdict(NamedTuple):
 
 def examine(run: Run) -> Verdict:
     """What the doctor says of a cycle as it is now."""
+    from rlvr.cli import check
+
     try:
-        config, _ = resolve(TrainConfig, read_layers(run.files.config, TrainConfig))
+        seen = check.examine(run.files)
     except RlvrError as error:
         return Verdict(f"nothing can be said: {error}", [])
-    steps = Tail(run.files.metrics, Step, last_bytes=DOCTOR_BYTES).read()
-    lines = Tail(run.files.trace, Completion, last_bytes=DOCTOR_BYTES).read()
-    findings = diagnose(steps, lines, config)
-    return Verdict(conclusion(steps, findings), findings)
+    return Verdict(conclusion(seen.steps, seen.findings), seen.findings)
 
 
 def read_snapshot(run: Run) -> dict[str, tuple[str, str, str]]:
