@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from colab_place import REAL, STANDIN, ColabPlace, client_python, make_place
@@ -53,6 +54,14 @@ def wait_for_base(place: ColabPlace, run: str) -> None:
 def wait_for_checkpoint(place: ColabPlace, run: str) -> None:
     checkpoints = place / f"m/{run}/checkpoints"
     until(lambda: checkpoints.exists() and any(checkpoints.iterdir()))
+
+
+def stop_trainer_at(place: ColabPlace, run: str, step: int) -> None:
+    """Let the trainer on the VM stand still once it has made this step."""
+    base = place.session(run).base
+    metrics = Path(base) / "run/metrics.jsonl"
+    until(lambda: metrics.exists() and metrics.read_bytes().count(b"\n") >= step)
+    assert place.colab.signal_programs(signal.SIGSTOP, base, TRAINER)
 
 
 def test_a_mirrored_run_cannot_be_told_from_a_local_one(place):
@@ -121,10 +130,10 @@ def test_everything_that_can_happen_to_one_run(place):
     """No network, a broken piece, a supervisor that dies, a VM that is taken back: each step and completion once."""
     colab = place.colab
     place.ctl("train", "--on-colab", "--gpu", "T4", "--parent", "003", "-o", "max_steps=8", "-o", "save_steps=1")
-    place.wait_for_step("005", 1)
+    wait_for_base(place, "005")
     first = place.session("005")
-    stopped = colab.signal_programs(signal.SIGSTOP, first.base, TRAINER)
-    assert len(stopped) >= 1
+    stop_trainer_at(place, "005", 1)
+    place.wait_for_step("005", 1)
     log = place / "m/005/run.log"
 
     colab.go_offline()
@@ -151,6 +160,7 @@ def test_everything_that_can_happen_to_one_run(place):
     assert [row["endpoint"] for row in colab.assignments] == [first.endpoint]
 
     colab.signal_programs(signal.SIGCONT, first.base, TRAINER)
+    stop_trainer_at(place, "005", 3)
     wait_for_checkpoint(place, "005")
     before = (place / "m/005/metrics.jsonl").read_bytes()
     colab.reclaim(first.endpoint, first.base)
