@@ -11,6 +11,7 @@ from statistics import fmean
 import pytest
 import torch
 
+from rlvr.errors import RlvrError
 from rlvr.lab import experiment, pictures, receipts, training
 from rlvr.lab.experiment import mean_over_seeds, measure, run_seed
 from rlvr.lab.model import Transformer, sample
@@ -184,6 +185,19 @@ def test_the_checkpoint_is_chosen_on_the_validation_pairs():
     best = max(exact for _, exact in result.validation)
     assert (result.after.update, best) in result.validation
     assert result.after.validation.exact_share.estimate == best
+
+
+def test_a_receipt_that_is_not_whole_is_refused(tmp_path):
+    file = tmp_path / "receipt.json"
+    for text, message in (
+        ("{", "not JSON"),
+        ("[]", "not a receipt"),
+        ('{"receipt": 1, "settings": {}}', "lacks num_seeds, control"),
+        (json.dumps({name: [] for name in receipts.NEEDED} | {"receipt": 1, "num_seeds": 1}), "each of its seeds"),
+    ):
+        file.write_text(text)
+        with pytest.raises(RlvrError, match=message):
+            receipts.read_receipt(file)
 
 
 def test_students_interval_over_seeds():

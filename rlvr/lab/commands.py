@@ -360,7 +360,7 @@ def check_student(args: argparse.Namespace) -> int:
             mark = "  <- as good as the right trace"
         print(
             f"{value:6.2f}  {verified_reward(CHECK_PROBLEM, attack.completion):8.2f}  {attack.name}: "
-            f"{attack.completion!r}{mark}"
+            f"{attack.completion!a}{mark}"
         )
     if best <= 0:
         print("\nThe right trace earns nothing yet: give it the most of all.")

@@ -25,6 +25,8 @@ from rlvr.lab.task import operand_pair, split_problems
 from rlvr.records import Interval
 
 RECEIPT_VERSION = 1
+NEEDED = ("settings", "num_seeds", "control", "split", "versions", "machine", "runs", "random_reward_runs")
+"""What a rerun is compared with."""
 
 Receipt = dict[str, Any]
 
@@ -221,6 +223,12 @@ def read_receipt(path: Path) -> Receipt:
         raise RlvrError(f"{path}: not JSON ({error}): name a receipt that `lab run` wrote") from error
     if not isinstance(receipt, dict) or receipt.get("receipt") != RECEIPT_VERSION:
         raise RlvrError(f"{path}: not a receipt of this version of the lab: run `lab run` for a new one")
+    missing = [name for name in NEEDED if name not in receipt]
+    if missing:
+        raise RlvrError(f"{path}: lacks {', '.join(missing)}: run `lab run` for a whole one")
+    num_control = receipt["num_seeds"] if receipt["control"] else 0
+    if (len(receipt["runs"]), len(receipt["random_reward_runs"])) != (receipt["num_seeds"], num_control):
+        raise RlvrError(f"{path}: does not have a run for each of its seeds: run `lab run` for a whole one")
     return receipt
 
 

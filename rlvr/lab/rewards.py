@@ -95,7 +95,7 @@ def error_text(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def line_in(path: Path, error: Exception) -> int | str:
+def line_in(path: Path, error: Exception) -> int | str | None:
     """The line of that file in which the error arose; a question mark when it is not in it."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename) == path]
     return lines[-1] if lines else "?"
