@@ -1,4 +1,4 @@
-"""The tiny lab: a transformer of about 41,000 parameters learns two-step arithmetic from verified rewards, in seconds.
+"""The tiny lab: a transformer of about 42,000 parameters learns two-step arithmetic from verified rewards, in seconds.
 
     python -m rlvr.lab run          # or: python rlvrctl.py lab run
 
