@@ -385,8 +385,8 @@ class ChartGrid(VerticalScroll):
             return ""
         parts = []
         for curve in self.curves:
-            values = curve.metrics.column(spec.columns[0])
-            x = curve.metrics.x(self.view.times)
+            metrics = curve.metrics.frozen()
+            values, x = metrics.column(spec.columns[0]), metrics.x(self.view.times)
             cursor = self.view.cursor
             value = summary(values)[0] if cursor is None else value_at(x, values, cursor)
             where = "" if cursor is None else f" at {x_in_words(cursor, self.view)}"
@@ -460,7 +460,7 @@ class ChartGrid(VerticalScroll):
         if self.view.cursor is None or not self.curves:
             self.notify("put the crosshair on a step first: x")
             return
-        metrics = self.curves[0].metrics
+        metrics = self.curves[0].metrics.frozen()
         step = value_at(metrics.x(self.view.times), metrics.column("step"), self.view.cursor)
         if step is not None:
             self.post_message(self.StepChosen(int(step)))

@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rlvr.errors import RlvrError
@@ -21,6 +22,7 @@ def export(curves: Sequence[Curve], spec: ChartSpec, view: View, run_folder: Pat
     Raises:
         RlvrError: when the folder cannot be written.
     """
+    curves = [replace(curve, metrics=curve.metrics.frozen()) for curve in curves]
     name = "".join(character if character.isalnum() or character in "-_." else "_" for character in spec.name)
     if len(curves) > 1:
         name += "_" + "_".join(curve.name.replace("/", "-") for curve in curves)

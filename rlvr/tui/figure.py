@@ -139,6 +139,7 @@ def draw(
     curves: Sequence[Curve], spec: ChartSpec, view: View, height: int, width: int, *, focused: bool = False
 ) -> Drawn:
     """Draw a chart with its title line into `height` x `width` cells."""
+    curves = [replace(curve, metrics=curve.metrics.frozen()) for curve in curves]
     cells = Cells(height, width)
     x_range = view.x_range or full_range(curves, view.times)
     _put_title(cells, curves, spec, view, x_range, focused)

@@ -102,9 +102,9 @@ class Rows:
     def remaining(self) -> int:
         return self._tail.remaining
 
-    def poll(self) -> tuple[list[Row], bool]:
+    def poll(self, max_bytes: int = 8 * 2**20) -> tuple[list[Row], bool]:
         """The new rows, and whether the file was replaced, so that all earlier ones are void."""
-        lines = self._tail.read()
+        lines = self._tail.read(max_bytes)
         if self._tail.restarted:
             self.rows = []
         new = [self._row(line, start) for line, start in zip(lines, self._tail.starts, strict=True)]

@@ -37,8 +37,8 @@ SCALARS = tuple(
 class Metrics:
     """The series of a run: one number a step in each of the named columns, NaN where a step has none.
 
-    One thread may `extend` it while others read: a reader never meets a step half written. With `limit` set, readers
-    see only so many steps.
+    One thread may `extend` it while others read: a reader never meets a step half written, but finds more of them from
+    one call to the next, unless it reads from `frozen()`. With `limit` set, readers see only so many steps.
     """
 
     def __init__(self) -> None:
@@ -50,6 +50,13 @@ class Metrics:
 
     def __len__(self) -> int:
         return self.count if self.limit is None else min(self.count, self.limit)
+
+    def frozen(self) -> "Metrics":
+        """The same numbers as they are now: whoever looks at several columns wants them equally long."""
+        still = Metrics()
+        still.count, still.max_steps = len(self), self.max_steps
+        still._columns, still._smoothed = self._columns, self._smoothed
+        return still
 
     @property
     def names(self) -> list[str]:
@@ -298,9 +305,9 @@ class RunReader:
         """Share of the file that is read."""
         return self._tail.offset / self._tail.size if self._tail.size else 1.0
 
-    def poll(self) -> bool:
+    def poll(self, max_bytes: int = 8 * 2**20) -> bool:
         """Read some of what is new; True when there was anything. Call again at once while `remaining`."""
-        lines: Sequence[StepLine] | Sequence[str] = self._tail.read()
+        lines: Sequence[StepLine] | Sequence[str] = self._tail.read(max_bytes)
         if self._tail.restarted:
             self.metrics = Metrics()
         if isinstance(self._tail, TextTail):

@@ -37,6 +37,12 @@ POLL_S = 0.2
 
 STATUS_S = 1.0
 
+SLICE_BYTES = 2 * 2**20
+"""Read at once: the first charts of a long run appear after one slice."""
+
+POST_S = 0.15
+"""Between two messages while a long file is being read."""
+
 ABOUT = (
     "The dim line is each step, the bright one its moving average. Titles show the last value, or the one under the "
     "crosshair, and the smallest and largest in view. Of several runs the averages are shown, one colour a run."
@@ -157,27 +163,31 @@ class VizApp(App[None]):
     def follow(self, readers: Sequence[RunReader], rows: Rows, number: int) -> None:
         """Read what is new, again and again, and say so in batches; nothing is drawn here."""
         worker = get_current_worker()
-        status_due = 0.0
+        status_due = post_due = 0.0
+        changed = replaced = False
+        new: list[Row] = []
         while not worker.is_cancelled:
-            changed = False
             if time.monotonic() >= status_due:
                 status_due = time.monotonic() + STATUS_S
                 for reader in readers:
                     reader.poll_status()
             try:
                 for reader in readers:
-                    changed |= reader.poll()
-                if changed:
-                    self.post_message(NewData([], False, number))
-                new, replaced = rows.poll()
+                    changed |= reader.poll(SLICE_BYTES)
+                found, again = rows.poll(SLICE_BYTES)
                 self.trouble = ""
             except OSError as error:  # a file system that is away for a moment is no reason to give up
                 self.trouble = f"{error.filename or readers[0].name}: {error.strerror or error}"
                 self._wake.wait(STATUS_S)
                 continue
-            if new or replaced:
+            replaced |= again
+            new = found if again else [*new, *found]
+            more = bool(rows.remaining) or any(reader.remaining for reader in readers)
+            if (changed or new or replaced) and (not more or time.monotonic() >= post_due):
                 self.post_message(NewData(new, replaced, number))
-            if not rows.remaining and not any(reader.remaining for reader in readers):
+                changed, replaced, new = False, False, []
+                post_due = time.monotonic() + POST_S
+            if not more:
                 self._wake.wait(POLL_S)
 
     @work(thread=True, exclusive=True, group="reading")
@@ -213,7 +223,7 @@ class VizApp(App[None]):
     @on(NewData)
     def take(self, event: NewData) -> None:
         """Draw what came, unless the picture is held still."""
-        if event.number != self._number or not self.grid.is_attached:  # of other runs, or the program is ending
+        if event.number != self._number or self._ending():
             return
         if self.paused and self.speed is None:
             if event.replaced:
@@ -227,6 +237,10 @@ class VizApp(App[None]):
         self._note()
         self.grid.show(curves_of(self.readers))
         self.say_head()
+
+    def _ending(self) -> bool:
+        """Are the widgets being taken away? News may still arrive then."""
+        return not (self.head.is_attached and self.grid.query(".nothing") and self.pane.query(CompletionsTable))
 
     def _note(self) -> None:
         parts = []
@@ -260,7 +274,7 @@ class VizApp(App[None]):
 
     @on(ChartGrid.ViewChanged)
     def say_head(self) -> None:
-        if not self.head.is_attached:
+        if self._ending():
             return
         first = self.readers[0].run
         without_charts = first is not None and first.kind == "eval" and not self.grid.charts
