@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import msgspec
@@ -24,7 +25,7 @@ from rlvr.tui.completion import CompletionScreen
 from rlvr.tui.completions import CompletionsTable
 from rlvr.tui.figure import Curve, View, draw
 from rlvr.tui.rows import Row, Rows, arranged, load, selector, title_of
-from rlvr.tui.series import KNOWN_CHARTS, Metrics, charts_of, matching, open_path, open_run, parse_trl
+from rlvr.tui.series import KNOWN_CHARTS, Metrics, StepLine, charts_of, matching, open_path, open_run, parse_trl
 from rlvr.tui.viz import VizApp
 
 SIZES = [(80, 24), (120, 35), (200, 60)]
@@ -128,6 +129,24 @@ def test_series_grow_and_are_smoothed_piece_by_piece():
     late.extend({"step": [1.0, 2.0]}, 2)
     late.extend({"step": [3.0], "kl": [0.5]}, 1)
     assert np.isnan(late.column("kl")[:2]).all() and late.column("kl")[2] == 0.5
+
+
+def test_a_chart_is_drawn_while_another_thread_appends():
+    metrics = Metrics()
+    lines = [msgspec.convert(msgspec.to_builtins(step), StepLine) for step, _ in steps(40)]
+    metrics.extend_steps(lines)
+
+    def append() -> None:
+        for number in range(41, 2000):
+            metrics.extend({"step": [float(number)], "reward": [0.5]}, 1)
+
+    writer = threading.Thread(target=append)
+    writer.start()
+    curve = Curve("m/001", metrics, 0)
+    while writer.is_alive():
+        for spec in (KNOWN_CHARTS[0], KNOWN_CHARTS[2]):
+            draw([curve], spec, View(cursor=5.0, smoothing=0.0, log=frozenset({"reward"})), 10, 60)
+    assert len(metrics) == 1999
 
 
 TRL_LOG = """\
