@@ -208,6 +208,7 @@ def test_students_interval_over_seeds():
     assert math.isinf(mean_over_seeds([0.1]).high)
 
 
+@pytest.mark.slow
 def test_run_writes_a_receipt_that_verify_repeats(tmp_path, root):
     done = lab("run", *SHORT, "--guess", 40, cwd=tmp_path, root=root)
     assert done.returncode == 0, done.stderr
@@ -230,6 +231,7 @@ def test_run_writes_a_receipt_that_verify_repeats(tmp_path, root):
     assert "differs: seed 0, after: exact on test" in forged.stdout
 
 
+@pytest.mark.slow
 def test_several_seeds_come_with_a_control_and_compare_with_a_table(tmp_path, root):
     done = lab("run", *SHORT, "--seeds", 2, "--json", "--out", "two", cwd=tmp_path, root=root)
     receipt = json.loads(done.stdout)
