@@ -254,7 +254,7 @@ def test_a_user_who_cannot_rent_is_told_why(place, tmp_path):
     assert_refused(place, "Colab cannot be reached: check the network", *STARTING, ("colab", "ps"))
     colab.go_online()
     colab.set_balance(0)
-    assert_refused(place, "no compute units left for a A100 (balance 0): `colab pay` buys some", *STARTING)
+    assert_refused(place, "no compute units left for one A100 (balance 0): `colab pay` buys some", *STARTING)
     colab.set_balance(100)
     assert_refused(place, "--gpu 'B200': Colab rents T4, L4, G4, A100, H100", ("colab", "up", "--gpu", "B200"))
     assert_refused(place, "--gpu 'B200': Colab rents T4", ("train", "--on-colab", "--gpu", "B200"))

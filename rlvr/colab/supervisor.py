@@ -139,7 +139,7 @@ def check_account(options: Options) -> client.Usage:
     usage = client.usage(options.auth)
     if usage.balance <= 0 and options.gpu != "T4":
         raise RlvrError(
-            f"no compute units left for a {options.gpu} (balance {usage.balance:g}): `colab pay` buys some; "
+            f"no compute units left for one {options.gpu} (balance {usage.balance:g}): `colab pay` buys some; "
             "a T4 may be had without"
         )
     return usage
