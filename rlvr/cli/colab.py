@@ -19,6 +19,7 @@ import msgspec
 from rlvr import cycles, records, supervisor
 from rlvr.cli import RUN_HELP, Command, follow, start
 from rlvr.colab import bundle, client
+from rlvr.colab import mirror as mirroring
 from rlvr.colab import supervisor as colab_supervisor
 from rlvr.cycles import COLAB_FILE, Run
 from rlvr.errors import RlvrError
@@ -241,9 +242,8 @@ def pull(args: argparse.Namespace) -> int:
     session = session_of(run)
     if session is None or not session.base:
         raise RlvrError(f"{run} has no VM: what was fetched of it lies in {run.folder}")
-    options = colab_supervisor.Options(session.gpu, args.auth)
     bundle.clear_leftovers(run.files)
-    state = colab_supervisor.mirror(run, session, options, checkpoints=args.checkpoints)
+    state = mirroring.mirror(run, session, args.auth, checkpoints=args.checkpoints)
     steps = supervisor.status_of(run).step
     print(f"{run}: fetched up to step {steps}; on the VM: {state['phase']}.")
     start.say_next(f"rlvrctl.py resume {run.name}", f"rlvrctl.py colab stop {run.name}")

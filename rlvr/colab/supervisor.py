@@ -24,6 +24,7 @@ import msgspec
 
 from rlvr import cycles, records, supervisor
 from rlvr.colab import bundle, client, remote
+from rlvr.colab import mirror as mirroring
 from rlvr.colab.client import Gone, Refused, Unreachable
 from rlvr.config import TrainConfig, read_layers, resolve
 from rlvr.cycles import Run, RunFiles
@@ -43,9 +44,6 @@ TEAR_DOWN_ATTEMPTS = 20
 
 REFUSED_POLLS = 20
 """How many polls to wait before a replacement is asked for again that was refused."""
-
-PART_BYTES = int(float(os.environ.get("RLVR_COLAB_PART_MIB", "32")) * 2**20)
-"""Larger archives travel in parts: each travels as one request, and takes 2.3 times its size in memory."""
 
 SESSION_PREFIX = "rlvr-"
 
@@ -86,15 +84,6 @@ def main():
         with open(os.path.join(base, "remote.log")) as log:
             raise RuntimeError("the supervisor on the VM did not start: " + log.read()[-300:])
     return {{"base": base, "pid": process.pid}}
-"""
-
-PACK = """
-def main():
-    import os, runpy
-    if not os.path.exists({base!r} + "/state.json"):
-        return None
-    remote = runpy.run_path({base!r} + "/code/rlvr/colab/remote.py")
-    return remote["pack"]({base!r}, *{arguments!r})
 """
 
 STOP = """
@@ -285,7 +274,7 @@ def attach(run: Run, options: Options) -> ColabSession | None:
         return None
     if found.name == known.session and known.base:
         with contextlib.suppress(Gone):
-            state = mirror(run, known, options)
+            state = mirroring.mirror(run, known, options.auth)
             if state["phase"] != "ended" or state["code"] == 0:
                 say(f"found VM {known.session} again: {state['phase']}")
                 return known
@@ -343,7 +332,7 @@ def provision(run: Run, launch: Launch, options: Options, status: StatusFile, st
         bundle.make_bundle(archive, run.files, spec=spec, parent=parent, checkpoint=checkpoint)
         say(f"sending {archive.stat().st_size / 2**20:.1f} MiB up")
         sha256 = hashlib.sha256(archive.read_bytes()).hexdigest()
-        parts = bundle.cut(archive, PART_BYTES)
+        parts = bundle.cut(archive, mirroring.PART_BYTES)
         for part in parts:
             patiently(client.upload, name, part, f"content/{part.name}", options.auth)
             check_stop(stop)
@@ -458,9 +447,9 @@ def follow(run: Run, session: ColabSession, options: Options, status: StatusFile
         try:
             if stop and not passed_on:
                 say("asking the trainer on the VM to stop, with a checkpoint")
-                ask(session, STOP.format(base=session.base), options)
+                mirroring.ask(session, STOP.format(base=session.base), options.auth)
                 passed_on = True
-            state = mirror(run, session, options)
+            state = mirroring.mirror(run, session, options.auth)
             reached = time.monotonic()
             message = f"on Colab {options.gpu}: {state['phase']}"
         except Unreachable as error:
@@ -484,96 +473,6 @@ def sleep(seconds: float, unless: Sequence[int]) -> None:
     end = time.monotonic() + seconds
     while time.monotonic() < end and not unless:
         time.sleep(0.2)
-
-
-def ask(session: ColabSession, code: str, options: Options) -> Any:
-    """Run code on the VM of a run; what it returns.
-
-    Raises:
-        Gone: when Colab does not know the VM any more.
-        Unreachable: for all else, which may be better the next time.
-    """
-    try:
-        return client.execute(session.session, code, options.auth)
-    except RlvrError as error:
-        raise is_gone(session, options, error) from None
-
-
-def is_gone(session: ColabSession, options: Options, error: RlvrError) -> RlvrError:
-    """What an error of a VM means: a kernel that does not answer may be a VM that was taken back.
-
-    Only the list of sessions tells, if Colab can be asked for it; a VM that the client has forgotten is of no use.
-    """
-    try:
-        found = client.find(session.session, session.endpoint, options.auth)
-    except RlvrError as second:
-        return Unreachable(str(second))
-    if found is None or found.name != session.session:
-        return Gone(str(error))
-    return error if isinstance(error, Unreachable) else Unreachable(str(error))
-
-
-def mirror(run: Run, session: ColabSession, options: Options, checkpoints: bool = True) -> dict[str, Any]:
-    """Fetch what has grown on the VM since the last time; the state of the supervisor there.
-
-    Asking for it also keeps the VM's kernel busy, without which Colab takes an idle VM back.
-
-    Raises:
-        Gone: when the VM is lost.
-        Unreachable: when it does not answer, or what came is broken.
-    """
-    files = run.files
-    log_bytes = records.read(files.colab, ColabSession).log_bytes
-    while True:
-        have, have_checkpoints = bundle.what_we_have(files)
-        arguments = (
-            have,
-            log_bytes,
-            have_checkpoints if checkpoints else None,
-            not (files.adapter / "adapter_config.json").exists(),
-            PART_BYTES,
-        )
-        answer = ask(session, PACK.format(base=session.base, arguments=arguments), options)
-        if answer is None:
-            raise Gone("the VM is there, but empty")
-        manifest = answer["manifest"]
-        if manifest is not None:
-            try:
-                fetch(session, manifest, files, answer["kept_checkpoints"], options)
-            except RlvrError as error:
-                raise is_gone(session, options, error) from None
-            log_bytes = manifest["log_bytes"]
-            records.write(files.colab, msgspec.structs.replace(session, log_bytes=log_bytes))
-        bundle.keep_provenance(files, answer["about"], parent_text(files))
-        # What an ended one has written since is asked for until there is nothing more.
-        if manifest is None or answer["state"]["phase"] != "ended":
-            return answer["state"]
-
-
-def fetch(
-    session: ColabSession, manifest: dict[str, Any], files: RunFiles, kept_checkpoints: list[str], options: Options
-) -> None:
-    """Download a piece in its parts and add it to the run.
-
-    Raises:
-        RlvrError: when it did not come whole; the files are as they were.
-    """
-    with tempfile.TemporaryDirectory(dir=files.folder, prefix=bundle.PIECE_PREFIX) as folder:
-        piece = Path(folder) / remote.PIECE_FILE
-        parts = [Path(folder) / f"{remote.PIECE_FILE}.{number:03d}" for number in range(manifest["parts"])]
-        for part in parts:
-            where = f"content/{Path(session.base).name}/{part.name}"
-            if not client.download(session.session, where, part, options.auth):
-                raise RlvrError("what has grown on the VM could not be fetched: it is tried again")
-        bundle.join(parts, piece, manifest["sha256"])
-        bundle.apply_piece(piece, manifest, files, kept_checkpoints)
-
-
-def parent_text(files: RunFiles) -> str:
-    """The adapter of a warm start as the trainer here would record it."""
-    if not files.parent.is_symlink():
-        return ""
-    return os.path.relpath(files.parent.resolve(), files.folder.resolve().parents[2])
 
 
 def tear_down(run: Run, options: Options) -> str:
