@@ -78,12 +78,21 @@ def find_outcomes(args: argparse.Namespace, files: RunFiles) -> Path | None:
 def build_tasks(
     config: TrainConfig, env: Environment, outcomes_file: Path | None
 ) -> tuple[Sequence[Task], frozenset[str]]:
-    """The tasks of this cycle, and those that the curriculum left out."""
+    """The tasks of this cycle, and those that the curriculum left out.
+
+    Raises:
+        RlvrError: when there are fewer than a step needs.
+    """
     solved = curriculum.always_solved(outcomes_file) if outcomes_file and config.exclude_always_solved else frozenset()
     if solved:
         print(f"Curriculum: excluding {len(solved)} always-solved sequences ({outcomes_file})")
     tasks = env.build_tasks(config, split="train", limit=config.limit, exclude=solved)
     print(f"Built {len(tasks)} {config.environment.upper()} tasks.")
+    if len(tasks) < config.prompts_per_step:
+        raise RlvrError(
+            f"{len(tasks)} tasks are left, fewer than prompts_per_step = {config.prompts_per_step}: raise limit, "
+            "relax the filter, set exclude_always_solved = false, or lower prompts_per_step"
+        )
     return tasks, solved
 
 

@@ -55,6 +55,8 @@ def divide_step(config: TrainConfig, world_size: int = 1) -> Division:
     Raises:
         RlvrError: when they cannot be divided as asked, with the values that fit.
     """
+    if config.limit < config.prompts_per_step:
+        raise RlvrError(f"limit = {config.limit}: fewer tasks than prompts_per_step = {config.prompts_per_step}")
     completions = config.prompts_per_step * config.num_generations
     per_forward = min(config.completions_per_forward, completions)
     if completions % (per_forward * world_size):

@@ -50,6 +50,11 @@ def test_what_does_not_divide_is_refused_with_what_does():
         divide_step(keys, world_size=5)
 
 
+def test_fewer_tasks_than_a_step_needs_are_refused():
+    with pytest.raises(RlvrError, match=r"limit = 3: fewer tasks than prompts_per_step = 4"):
+        divide_step(config(prompts_per_step=4, num_generations=6, completions_per_forward=8, limit=3))
+
+
 def test_the_longest_prompt_leaves_the_room_of_an_answer():
     keys = config(max_seq_length=512, max_completion_length=0)
     planned = plan_budget(keys, {"A1": 100, "A2": 412, "A3": 7}, world_size=1)

@@ -304,6 +304,7 @@ def test_alone_it_saves_beside_itself_and_reads_its_own_outcomes(tmp_path):
         (("--outcomes", "absent.json"), "absent.json: no such file"),
         (("--completions-per-forward", 5), "completions_per_forward = 5"),
         (("--max-seq-length", 64), "leaves no room for an answer"),
+        (("--limit", 3), "3 tasks are left, fewer than prompts_per_step = 4"),
         (("--corpus-dir", "absent"), "absent"),
         (("--environment", "oies"), "unknown environment 'oies'"),
         (("--base-model", "google/gemma-4-31B-it"), "tiny"),
