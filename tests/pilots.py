@@ -45,7 +45,7 @@ def training_tree(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
         process.wait()
 
 
-async def until(pilot: Pilot, wanted: Callable[[], Any], timeout_s: float = 15.0) -> None:
+async def until(pilot: Pilot, wanted: Callable[[], Any], timeout_s: float = 60.0) -> None:
     """Let the application go on until something is so."""
     end = time.monotonic() + timeout_s
     while not wanted():

@@ -1,16 +1,19 @@
 """The other screens of the dashboard: one run, evaluations, auto runs, comparison, presets, corpus, keys."""
 
+import os
 import shutil
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from colab_offline import OfflineColab
 from pilots import SIZES, opened, plain, training_tree, until, words, write
 from textual.pilot import Pilot
 from textual.widgets import Input, SelectionList, Static, TabbedContent
 
 from rlvr import layers
+from rlvr.colab import client
 from rlvr.records import Evaluation, read
 from rlvr.tui.app import Dashboard
 from rlvr.tui.completion import CompletionScreen
@@ -261,3 +264,50 @@ def test_every_key_is_in_the_docs():
     page = (Path(__file__).parent.parent / "docs/rlvrtui.md").read_text(encoding="utf-8")
     for name, verb in VERBS.items():
         assert f"`{name}`" in page and verb.help in page, name
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Colab
+
+
+@pytest.fixture
+def colab(tree: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch):
+    """The stand-in of the Colab client on PATH."""
+    place = OfflineColab(tmp_path_factory.mktemp("colab"), None)
+    for name in ("PATH", *(name for name in place.env if name not in os.environ)):
+        monkeypatch.setenv(name, place.env[name])
+    yield place
+    place.close()
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_rented_vms_are_shown_and_given_back(tree: Path, colab: OfflineColab, size: tuple[int, int]):
+    first, second = client.new("rlvr-one", "T4"), client.new("mine", "L4")
+    async with Dashboard().run_test(size=size) as pilot:
+        page = await go(pilot, "9", "ColabPage")
+        table = page.query_one("#vms", KeyedTable)
+        await until(pilot, lambda: set(table.cells) == {first.endpoint, second.endpoint})
+        assert "100 compute units left" in words(pilot.app) and first.endpoint in words(pilot.app)
+        assert [plain(cell) for cell in table.cells[second.endpoint]][1:3] == ["mine", "L4"]
+        table.select(first.endpoint)
+        await pilot.press("K")
+        await until(pilot, lambda: pilot.app.screen.is_modal)
+        await pilot.press("escape")
+        await until(pilot, lambda: not pilot.app.screen.is_modal)
+        assert len(colab.assignments) == 2
+        await pilot.press("K")
+        await until(pilot, lambda: pilot.app.screen.is_modal)
+        await pilot.click("#choice-stop")
+        await until(pilot, lambda: set(table.cells) == {second.endpoint})
+        assert [each["endpoint"] for each in colab.assignments] == [second.endpoint]
+
+
+async def test_without_a_colab_client_its_screen_is_left_out_and_says_how_to_get_it(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("PATH", str(tree))
+    async with Dashboard().run_test(size=(200, 60)) as pilot:
+        await opened(pilot)
+        assert "8 Corpus" in words(pilot.app) and "9 Colab" not in words(pilot.app)
+        await go(pilot, "9", "ColabPage")
+        await until(pilot, lambda: "uv tool install google-colab-cli" in words(pilot.app))

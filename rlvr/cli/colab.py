@@ -12,29 +12,20 @@ import tarfile
 import tempfile
 import time
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
 from rlvr import cycles, records, supervisor
 from rlvr.cli import RUN_HELP, Command, follow, start
-from rlvr.colab import bundle, client
+from rlvr.colab import bundle, client, vms
 from rlvr.colab import mirror as mirroring
 from rlvr.colab import supervisor as colab_supervisor
 from rlvr.cycles import COLAB_FILE, Run
 from rlvr.errors import RlvrError
-from rlvr.records import ColabSession, Launch
+from rlvr.records import ColabSession
 from rlvr.status import LIVING, StatusFile
 
 DEFAULT_GPU = "A100"
-
-
-class User(NamedTuple):
-    """Who rented a VM from this folder: a run, or, with `run` empty, `colab up`; `what` is for a person."""
-
-    run: str
-    what: str
-    in_use: bool
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -77,7 +68,7 @@ def run_verb(args: argparse.Namespace) -> int:
 
 def up(args: argparse.Namespace) -> int:
     gpu = client.check_gpu(args.gpu or DEFAULT_GPU)
-    kept = kept_session(args.auth)
+    kept = vms.kept_session(args.auth)
     if kept is not None:
         if args.gpu and kept.gpu != gpu:
             raise RlvrError(f"VM {kept.session} with a {kept.gpu} is up already: rlvrctl.py colab down first")
@@ -105,17 +96,8 @@ def up(args: argparse.Namespace) -> int:
     return 0
 
 
-def kept_session(auth: str) -> ColabSession | None:
-    """The VM that `up` rented, if it is still there."""
-    if not COLAB_FILE.exists():
-        return None
-    kept = records.read(COLAB_FILE, ColabSession)
-    found = client.find(kept.session, kept.endpoint, auth)
-    return kept if found is not None and found.name == kept.session else None
-
-
 def needed_session(auth: str) -> ColabSession:
-    kept = kept_session(auth)
+    kept = vms.kept_session(auth)
     if kept is None:
         raise RlvrError("no VM is up: rlvrctl.py colab up --gpu A100")
     return kept
@@ -145,7 +127,7 @@ def train(args: argparse.Namespace) -> int:
 
 def ps(args: argparse.Namespace) -> int:
     sessions = client.sessions(args.auth)
-    users = users_of_vms()
+    users = vms.users_of_vms()
     if args.json:
         rows = [
             {
@@ -156,14 +138,14 @@ def ps(args: argparse.Namespace) -> int:
                 "in_use": user.in_use,
             }
             for each in sessions
-            for user in [user_of(each, users)]
+            for user in [vms.user_of(each, users)]
         ]
         print(json.dumps(rows))
     elif not sessions:
         print("No VM is rented.")
     else:
         for each in sessions:
-            what = user_of(each, users).what or "nothing of this folder"
+            what = vms.user_of(each, users).what or "nothing of this folder"
             print(f"{each.name:<24} {each.hardware:<6} {each.endpoint:<20} {what}")
         usage = client.usage(args.auth)
         print(f"{usage.per_hour:g} compute units an hour, {usage.balance:g} left.")
@@ -171,10 +153,10 @@ def ps(args: argparse.Namespace) -> int:
     return 0
 
 
-def warn_of_idle(sessions: list[client.Session], users: dict[str, User]) -> None:
+def warn_of_idle(sessions: list[client.Session], users: dict[str, vms.User]) -> None:
     """Say loudly which VMs cost money for nothing."""
     for each in sessions:
-        user = user_of(each, users)
+        user = vms.user_of(each, users)
         stop_it = f"rlvrctl.py colab stop {each.endpoint if each.name == client.ORPHAN else each.name} gives it back"
         if user.in_use:
             continue
@@ -182,47 +164,11 @@ def warn_of_idle(sessions: list[client.Session], users: dict[str, User]) -> None
             what = f"{user.what}: {stop_it if user.run else 'rlvrctl.py colab down gives it back'}"
         elif each.name == client.ORPHAN:
             what = f"it has no name here: unless you use it elsewhere, {stop_it}"
-        elif each.name.startswith(our_prefix()):
+        elif each.name.startswith(vms.our_prefix()):
             what = f"nothing runs on it: {stop_it}"
         else:
             continue  # a person's own, or of another folder
         print(f"WARNING: VM {each.endpoint} costs money, and {what}", file=sys.stderr)
-
-
-def our_prefix() -> str:
-    """What the names of all VMs begin with that were rented from this folder."""
-    return f"{colab_supervisor.SESSION_PREFIX}{colab_supervisor.folder_tag()}-"
-
-
-def users_of_vms() -> dict[str, User]:
-    """The endpoint, and the name, of a VM -> who rented it here."""
-    users = {}
-    kept = records.read(COLAB_FILE, ColabSession) if COLAB_FILE.exists() else None
-    if kept is not None:
-        users[kept.session] = users[kept.endpoint] = User("", "it is kept by colab up and nothing runs on it", False)
-    for run in colab_runs():
-        session = records.read(run.files.colab, ColabSession)
-        state = supervisor.status_of(run).state
-        if state == "running":
-            user = User(str(run), f"{run} runs on it", True)
-        elif session.own:
-            goes_on = "" if state == "done" else f", which rlvrctl.py resume {run.name} would go on with"
-            user = User(str(run), f"it is left of {run}, {state}{goes_on}", False)
-        else:
-            continue
-        users[session.session] = users[session.endpoint] = user
-    users.pop("", None)
-    return users
-
-
-def user_of(session: client.Session, users: dict[str, User]) -> User:
-    return users.get(session.endpoint) or users.get(session.name) or User("", "", False)
-
-
-def colab_runs() -> list[Run]:
-    """The runs that have a VM."""
-    runs = [run for model in cycles.model_names() for run in cycles.cycle_runs(model)]
-    return [run for run in runs if run.files.colab.exists()]
 
 
 def log(args: argparse.Namespace) -> int:
@@ -282,11 +228,7 @@ def stop(args: argparse.Namespace) -> int:
 
 def stop_vm(session: client.Session, auth: str) -> int:
     """Give a VM back that no run uses."""
-    user = user_of(session, users_of_vms())
-    if user.in_use:
-        raise RlvrError(f"{user.run} runs on it: rlvrctl.py colab stop {user.run} stops both")
-    if user.what and not user.run:
-        raise RlvrError("it is kept by colab up: rlvrctl.py colab down gives it back")
+    vms.refuse_used(session)
     give_back(session, auth)
     return 0
 
@@ -294,47 +236,24 @@ def stop_vm(session: client.Session, auth: str) -> int:
 def down(args: argparse.Namespace) -> int:
     if COLAB_FILE.exists():
         kept = records.read(COLAB_FILE, ColabSession)
-        if users := runs_on(kept.session):
+        if users := vms.runs_on(kept.session):
             names = " ".join(run.name for run in users)
             raise RlvrError(f"VM {kept.session} is used by {names}: rlvrctl.py kill {names} first")
         give_back(client.Session(kept.session, kept.endpoint, kept.gpu), auth=args.auth)
         COLAB_FILE.unlink()
     elif not args.all:
         print("No VM was rented with colab up.")
-    users = users_of_vms()
+    users = vms.users_of_vms()
     for each in client.sessions(args.auth) if args.all else ():
-        user = user_of(each, users)
-        if not user.in_use and (user.run or each.name.startswith(our_prefix())):
+        user = vms.user_of(each, users)
+        if not user.in_use and (user.run or each.name.startswith(vms.our_prefix())):
             give_back(each, args.auth)
-    warn_of_idle(client.sessions(args.auth), users_of_vms())
+    warn_of_idle(client.sessions(args.auth), vms.users_of_vms())
     return 0
 
 
-def runs_on(session: str) -> list[Run]:
-    """The living runs that are on this VM or wait for it."""
-    found = []
-    for model in cycles.model_names():
-        for run in cycles.cycle_runs(model):
-            if supervisor.on_colab(run) and supervisor.status_of(run).state in LIVING:
-                launch = records.read(run.files.launch, Launch)
-                found += [run] if launch.colab["session"] == session else []
-    return found
-
-
 def give_back(session: client.Session, auth: str) -> None:
-    """Give a VM back, and forget which run had it.
-
-    Raises:
-        RlvrError: when it is still on Colab's list.
-    """
-    if not client.stop(session.name, session.endpoint, auth):
-        raise RlvrError(
-            f"VM {session.name} ({session.endpoint}) is still on Colab's list and costs money: try again, or stop it "
-            "on colab.research.google.com (Manage sessions)"
-        )
-    for run in colab_runs():
-        if session.name == records.read(run.files.colab, ColabSession).session:
-            run.files.colab.unlink()
+    vms.give_back(session, auth)
     print(f"VM {session.name if session.name != client.ORPHAN else session.endpoint} is given back.")
 
 

@@ -80,6 +80,12 @@ def corpus_page() -> Screen:
     return CorpusPage()
 
 
+def colab_page() -> Screen:
+    from rlvr.tui.colab import ColabPage
+
+    return ColabPage()
+
+
 PAGES: dict[str, Callable[[], Screen]] = {
     "runs": runs_page,
     "models": models_page,
@@ -89,6 +95,7 @@ PAGES: dict[str, Callable[[], Screen]] = {
     "auto": auto_page,
     "compare": compare_page,
     "corpus": corpus_page,
+    "colab": colab_page,
 }
 
 

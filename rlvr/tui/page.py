@@ -1,6 +1,7 @@
 """What every screen of the dashboard has: the line of the other screens, the footer, work off the UI thread."""
 
 import asyncio
+import shutil
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar, cast
 
@@ -56,6 +57,8 @@ class TitleLine(Horizontal):
 
     def compose(self) -> ComposeResult:
         for number, (name, label) in enumerate(SCREENS.items(), 1):
+            if name == "colab" and shutil.which("colab") is None and self.current != name:
+                continue  # it is not set up
             yield ScreenName(name, f" [b]{number}[/b] {label} ", classes="current" if name == self.current else "")
         yield Static("", id="about")
 

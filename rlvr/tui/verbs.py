@@ -30,6 +30,7 @@ SCREENS = {
     "auto": "Auto",
     "compare": "Compare",
     "corpus": "Corpus",
+    "colab": "Colab",
 }
 """The screens in the order of their number keys: name -> what the title line says."""
 
@@ -68,6 +69,7 @@ VERBS: dict[str, Verb] = {
     "apply": Verb("enter", "apply", "Apply", "Set the keys of this preset in a layer of the model."),
     "save_preset": Verb("n", "save_preset", "Save as", "Save what this model sets as a preset of your own."),
     "start": Verb("ctrl+r", "start", "Start", "Start what the form says."),
+    "give_back": Verb("K,delete", "give_back", "Give back", "Give the selected VM back; asks first."),
     "refresh": Verb("f5", "refresh", "Refresh", "Read it again.", show=False),
 }
 
