@@ -66,7 +66,7 @@ class ColabPage(Page):
         vm = self.chosen
         if vm is None:
             return
-        text = f"{vm.what or 'Nothing of this folder runs on it'}.\n\nWhat was not fetched from it is lost."
+        text = f"{vm.what[:1].upper()}{vm.what[1:]}.\n\nWhat was not fetched from it is lost."
         if await self.app.push_screen_wait(
             Confirm(f"Give {vm.endpoint} back", text, [("stop", "Give it back", "error")])
         ):
@@ -106,7 +106,15 @@ def read_vms() -> Found:
     account = f"{usage.balance:g} compute units left, {usage.per_hour:g} an hour now."
     if usage.per_hour:
         account += f" They last {usage.balance / usage.per_hour:.1f} h."
-    found = [Vm(each.endpoint, each.name, each.hardware, vms.user_of(each, users).what) for each in sessions]
+    found = [
+        Vm(
+            each.endpoint,
+            each.name,
+            each.hardware,
+            vms.user_of(each, users).what or "nothing of this folder runs on it",
+        )
+        for each in sessions
+    ]
     return Found(account if found else f"{account}\nNo VM is rented. {HOW_TO_RENT}", found)
 
 
