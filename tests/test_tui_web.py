@@ -1,13 +1,21 @@
-"""The dashboard in a browser: who gets in, and what comes through the websocket. A client speaks for the browser."""
+"""The dashboard in a browser: who gets in, what comes through the websocket, what a headless Chromium draws."""
 
+import asyncio
+import base64
 import contextlib
+import io
+import re
+import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 from pilots import training_tree
 
 aiohttp = pytest.importorskip("aiohttp")
@@ -82,3 +90,88 @@ def test_another_address_is_refused_without_a_good_token(tree: Path, options: li
     command = [sys.executable, str(ROOT / "rlvrtui.py"), "--web", *options]
     done = subprocess.run(command, cwd=tree, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2 and why in done.stderr
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# A real browser
+
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+@contextlib.contextmanager
+def browser(profile: Path) -> Iterator[str]:
+    """The address of a headless browser's debugging protocol."""
+    assert CHROMIUM
+    flags = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
+    flags += ("--disable-component-update", "--disable-sync", "--remote-debugging-port=0", "--window-size=1200,700")
+    command = [CHROMIUM, *flags, f"--user-data-dir={profile}", "about:blank"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            for line in process.stderr:
+                if found := re.search(r"ws://(127\.0\.0\.1:\d+)/", line):
+                    yield f"http://{found[1]}"
+                    break
+            else:
+                raise AssertionError("the browser did not start")
+        finally:
+            process.kill()
+
+
+class Tab:
+    """A tab of the browser, over the debugging protocol."""
+
+    def __init__(self, socket: "aiohttp.ClientWebSocketResponse"):
+        self.socket = socket
+        self.number = 0
+
+    async def call(self, method: str, **parameters: object) -> dict:
+        self.number += 1
+        await self.socket.send_json({"id": self.number, "method": method, "params": parameters})
+        while True:
+            answer = await self.socket.receive_json(timeout=60)
+            if answer.get("id") == self.number:
+                return answer["result"]
+
+    async def picture(self) -> Image.Image:
+        data = base64.b64decode((await self.call("Page.captureScreenshot"))["data"])
+        return Image.open(io.BytesIO(data)).convert("RGB")
+
+    async def picture_that(self, wanted: Callable[[Image.Image], bool]) -> Image.Image:
+        """A picture for which something is so, once it is."""
+        end = time.monotonic() + 60
+        while not wanted(picture := await self.picture()):
+            assert time.monotonic() < end, "it was never drawn"
+            await asyncio.sleep(0.3)
+        return picture
+
+
+def num_colors(picture: Image.Image) -> int:
+    return len(picture.getcolors(2**24) or ())
+
+
+def share_changed(one: Image.Image, other: Image.Image) -> float:
+    return float(np.any(np.asarray(one) != np.asarray(other), axis=2).mean())
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+async def test_a_browser_draws_the_dashboard_and_its_keys_work(tree: Path, tmp_path: Path):
+    with served(tree, "--model", "demo") as address, browser(tmp_path / "profile") as debugging:
+        async with aiohttp.ClientSession() as session:
+            async with session.put(f"{debugging}/json/new?{address}") as answer:
+                target = await answer.json(content_type=None)
+            async with session.ws_connect(target["webSocketDebuggerUrl"], max_msg_size=0) as socket:
+                tab = Tab(socket)
+                # The smoothed edges of letters and graphs have many colours; the page that loads has few.
+                runs = await tab.picture_that(lambda picture: num_colors(picture) > 800)
+                where = await tab.call("Runtime.evaluate", expression="location.href")
+                assert "token" not in where["result"]["value"]  # it is not left in the address line
+                await tab.call("Runtime.evaluate", expression="document.querySelector('textarea')?.focus()")
+                for kind in ("keyDown", "keyUp"):
+                    key = {"text": "4"} if kind == "keyDown" else {}
+                    await tab.call(
+                        "Input.dispatchKeyEvent", type=kind, key="4", code="Digit4", windowsVirtualKeyCode=52, **key
+                    )
+                presets = await tab.picture_that(lambda picture: share_changed(runs, picture) > 0.03)
+                assert num_colors(presets) > 200

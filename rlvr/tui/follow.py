@@ -140,9 +140,9 @@ class RunView(Vertical):
             await self.mount(graphs.RunCharts("reward solved outcomes groups length kl", id="graphs"), after=0)
         run = self.run
         has_graphs = run is None or run.kind == "train"
-        if not (found := self.query("#graphs")):
-            return  # the dashboard was left meanwhile
-        charts = found.only_one(graphs.RunCharts)
+        charts = next(iter(self.query("#graphs").results(graphs.RunCharts)), None)
+        if charts is None or not charts.children:
+            return  # the dashboard was left before they were made
         charts.display, self.query_one("#summary").display = has_graphs, not has_graphs
         charts.follow([run] if run and has_graphs else [])
 

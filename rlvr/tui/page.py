@@ -59,7 +59,7 @@ class TitleLine(Horizontal):
         for number, (name, label) in enumerate(SCREENS.items(), 1):
             if name == "colab" and shutil.which("colab") is None and self.current != name:
                 continue  # it is not set up
-            yield ScreenName(name, f" [b]{number}[/b] {label} ", classes="current" if name == self.current else "")
+            yield ScreenName(name, f"[b]{number}[/b] {label}", classes="current" if name == self.current else "")
         yield Static("", id="about")
 
     def say(self, model: str, rows: Sequence[Row]) -> None:
