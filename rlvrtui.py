@@ -11,6 +11,7 @@ Whatever it does, `rlvrctl.py` does too.
 """
 
 import argparse
+import gc
 import os
 import sys
 
@@ -51,8 +52,11 @@ def main(arguments: list[str] | None = None) -> int:
         in_browser = "TEXTUAL_DRIVER" in os.environ
         if not in_browser and not (sys.stdin.isatty() and sys.stdout.isatty()):
             raise RlvrError("the dashboard needs a terminal: rlvrctl.py ps and rlvrctl.py watch print instead")
+        gc.disable()  # nothing that is imported is garbage, and looking for it takes a tenth of the start
         from rlvr.tui.app import Dashboard
 
+        gc.freeze()
+        gc.enable()
         app = Dashboard(model=args.model, theme=args.theme)
         app.run()
         return app.return_code or 0
