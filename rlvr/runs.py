@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rlvr import cycles, environment, layers, records, supervisor
+from rlvr import cycles, environment, folders, layers, records, supervisor
 from rlvr.base_models import check_adapter
 from rlvr.budget import divide_step
 from rlvr.config import EvalConfig, RunConfig, TrainConfig, write_snapshot
@@ -91,13 +91,13 @@ def portable(adapter: Path) -> str:
 def start(
     run: Run, config: RunConfig | None, origins: Mapping[str, str], launch: Launch, **made: Sequence[Any]
 ) -> Run:
-    """Make the folder of a run and give it a supervisor; the caller holds the lock, `made` is as for `cycles.made`.
+    """Make the folder of a run and give it a supervisor; the caller holds the lock, `made` is as for `folders.made`.
 
     Raises:
         RlvrError: for a full disk or a folder that cannot be written; then nothing of the run stays.
     """
     try:
-        with cycles.made(run, **made) as files:
+        with folders.made(run, **made) as files:
             if config:
                 write_snapshot(files.config, config, origins, {})
             records.write(files.launch, launch)
@@ -105,7 +105,7 @@ def start(
         try:
             supervisor.spawn(run)
         except BaseException:
-            cycles.unmake(run)
+            folders.unmake(run)
             raise
     except OSError as error:
         raise RlvrError(f"{error.filename or run.folder}: cannot be written: {error.strerror}") from None
@@ -133,7 +133,7 @@ def begin_cycle(
     after = check_after(after, model)
     ephemeral = layers.ephemeral_values(cycles.model_dir(model), TrainConfig)
     with cycles.locked():
-        run, unused = cycles.next_cycle(model)
+        run, unused = folders.next_cycle(model)
         launch = Launch(
             ticket=time.time(),
             queue=queue,
@@ -185,7 +185,7 @@ def begin_eval(
         if adapter and adapter.is_dir():
             check_adapter(adapter, config.base_model, None, None)
     ephemeral = layers.ephemeral_values(cycles.model_dir(model), EvalConfig)
-    names = [cycles.participant_name(adapter, model) for adapter in adapters]
+    names = [folders.participant_name(adapter, model) for adapter in adapters]
     with cycles.locked():
         launch = Launch(
             ticket=time.time(),
@@ -195,7 +195,7 @@ def begin_eval(
             ephemeral=ephemeral,
             auto=dict(auto or {}),
         )
-        return start(cycles.next_eval(model, names), config, origins, launch, participants=names)
+        return start(folders.next_eval(model, names), config, origins, launch, participants=names)
 
 
 def default_participants(model: str) -> list[str]:
@@ -263,7 +263,7 @@ def begin_auto(
     }
     with cycles.locked():
         launch = Launch(ticket=time.time(), queue=False, auto=options)
-        return start(cycles.next_auto(model), None, {}, launch)
+        return start(folders.next_auto(model), None, {}, launch)
 
 
 def parse_goal(until: str) -> tuple[str, float] | None:

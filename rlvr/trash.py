@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from rlvr import cycles, supervisor
+from rlvr import cycles, folders, supervisor
 from rlvr.cycles import Run
 from rlvr.errors import RlvrError
 from rlvr.status import LIVING
@@ -12,7 +12,7 @@ from rlvr.status import LIVING
 def dependents(run: Run) -> list[Run]:
     """What depends on a run, what depends on that before it; each once."""
     found: list[Run] = []
-    for child in cycles.children(run):
+    for child in folders.children(run):
         for one in [*dependents(child), child]:
             if one not in found:
                 found.append(one)
@@ -41,4 +41,4 @@ def remove(runs: Sequence[Run], with_dependents: bool = False) -> list[tuple[Run
             state = supervisor.status_of(run).state
             if state in LIVING:
                 raise RlvrError(f"{run} is {state}: rlvrctl.py kill {run.name} first")
-        return [(run, cycles.move_to_trash(run)) for run in chosen]
+        return [(run, folders.move_to_trash(run)) for run in chosen]

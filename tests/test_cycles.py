@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rlvr import cycles, records
+from rlvr import cycles, folders, records
 from rlvr.cycles import Run, find_adapter
 from rlvr.errors import RlvrError
 from rlvr.status import new_status
@@ -73,8 +73,8 @@ def make_cycle(name: str, parent: str = "", model: str = "new", state: str = "do
 
 def make_eval(model: str, *participants: str) -> Run:
     with cycles.locked():
-        run = cycles.next_eval(model, participants)
-        with cycles.made(run, participants=participants) as files:
+        run = folders.next_eval(model, participants)
+        with folders.made(run, participants=participants) as files:
             records.write(files.status, new_status("eval", "done"))
     return run
 
@@ -140,14 +140,14 @@ def test_where_an_evaluation_lies_and_who_links_to_it(new, participants, name, l
 
 def test_links_go_to_the_trash_with_their_evaluation(new):
     run = make_eval("new", "base", "001", "003")
-    trash = cycles.move_to_trash(run)
+    trash = folders.move_to_trash(run)
     assert links() == {} and (trash / "status.json").is_file()
 
 
 def test_what_fails_while_a_run_is_made_leaves_nothing(new):
     before = sorted(map(str, Path("training").rglob("*")))
-    run = cycles.next_eval("new", ("base", "003"))
-    with pytest.raises(OSError, match="full"), cycles.made(run, participants=("base", "003")) as files:
+    run = folders.next_eval("new", ("base", "003"))
+    with pytest.raises(OSError, match="full"), folders.made(run, participants=("base", "003")) as files:
         files.config.write_text("x")
         assert not run.folder.exists()
         raise OSError("full")
@@ -156,7 +156,7 @@ def test_what_fails_while_a_run_is_made_leaves_nothing(new):
     Path("training/new/003/evals/.new").mkdir(parents=True)
     Path("training/new/.new").mkdir()
     assert [each.name for each in cycles.all_runs("new")] == ["001", "002", "003"]
-    assert cycles.children(new[2]) == []
+    assert folders.children(new[2]) == []
     make_eval("new", "base", "003")
     assert sorted(os.listdir("training/new/003/evals")) == ["base"]
 
@@ -191,8 +191,8 @@ def test_a_run_keeps_its_name_where_training_or_a_model_is_a_link(new, tmp_path)
     for text in ("training/new/003", str(tmp_path / "training/new/003")):
         assert str(cycles.find_run(text)) == "new/003"
     assert str(cycles.find_run("training/new/base/evals/003")) == "new/003/evals/base"
-    assert cycles.participant_name(Path("training/new/003/adapter"), "new") == "003"
-    assert [run.name for run in cycles.children(new[1])] == ["003"]
+    assert folders.participant_name(Path("training/new/003/adapter"), "new") == "003"
+    assert [run.name for run in folders.children(new[1])] == ["003"]
 
 
 def test_what_is_no_run_is_refused_with_the_nearest(new):
@@ -205,14 +205,14 @@ def test_what_is_no_run_is_refused_with_the_nearest(new):
 
 
 def test_dependents_are_counted_by_where_links_lead_not_by_number(new):
-    assert [run.name for run in cycles.children(new[0])] == ["002"]
+    assert [run.name for run in folders.children(new[0])] == ["002"]
     # A cycle that was warm-started from another model's 003 does not depend on the own one.
     other = make_cycle("004")
     (other.folder / "parent").symlink_to("../../large/001/adapter")
-    assert [run.name for run in cycles.children(new[0])] == ["002"]
+    assert [run.name for run in folders.children(new[0])] == ["002"]
     make_eval("new", "base", "001", "003")
-    assert [run.name for run in cycles.children(new[0])] == ["002", "003/evals/base+001"]
-    assert [run.name for run in cycles.children(new[2])] == ["003/evals/base+001"]
+    assert [run.name for run in folders.children(new[0])] == ["002", "003/evals/base+001"]
+    assert [run.name for run in folders.children(new[2])] == ["003/evals/base+001"]
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_a_number_is_used_again_when_the_cycle_never_made_a_step(new, state, ste
         Path("training/new", name).mkdir()
         records.write(Path("training/new", name, "status.json"), new_status("train", state, step=step))
         Path("training/new", name, "metrics.jsonl").write_text(metrics)
-    run, replaced = cycles.next_cycle("new")
+    run, replaced = folders.next_cycle("new")
     assert run.name == ("004" if unused else "006")
     assert [each.name for each in replaced] == (["005", "004"] if unused else [])
 
@@ -241,7 +241,7 @@ def test_names_that_are_no_numbers_of_ours_are_left_alone(new):
     Path("training/new/1000").mkdir()
     assert [run.name for run in cycles.cycle_runs("new")] == ["001", "002", "003", "1000"]
     make_cycle("1001")
-    assert cycles.next_cycle("new")[0].name == "1002"
+    assert folders.next_cycle("new")[0].name == "1002"
 
 
 def test_half_written_checkpoints_are_passed_over(new):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rlvr import auto, cycles, layers, records, runs
+from rlvr import auto, cycles, folders, layers, records, runs
 from rlvr.config import PRESETS, TrainConfig, write_snapshot
 from rlvr.cycles import Run
 from rlvr.errors import RlvrError
@@ -77,8 +77,8 @@ def test_whom_an_evaluation_compares():
     assert runs.find_participant("latest", "m") == Path("training/m/001/adapter")
     # Another model's cycle is not taken for the own one of that number.
     other = make_cycle("001", "other").files.adapter
-    assert cycles.participant_name(other, "m") == "other-001"
-    assert cycles.participant_name(Path("training/m/001/adapter").resolve(), "m") == "001"
+    assert folders.participant_name(other, "m") == "other-001"
+    assert folders.participant_name(Path("training/m/001/adapter").resolve(), "m") == "001"
 
 
 @pytest.mark.parametrize(

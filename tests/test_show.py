@@ -192,7 +192,9 @@ def test_a_queue_that_nobody_looks_after_goes_on(tree):
     records.write(tree.files("demo/004").launch, Launch(ticket=1.0, after="demo/003"))
     tree.out("ps", "-a")
     assert wait_until(lambda: is_alive(tree.status("demo/004")))
-    assert wait_until(lambda: tree.rows("-a")["demo/004"]["message"] == "waiting for 003")  # its first look at the queue
+    assert wait_until(
+        lambda: tree.rows("-a")["demo/004"]["message"] == "waiting for 003"
+    )  # its first look at the queue
     status = tree.status("demo/004")
     assert status.pid != tree.pid
     assert psutil.Process(status.pid).cmdline()[-1].endswith("training/demo/004")

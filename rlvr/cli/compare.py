@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from rlvr import cycles, listing, records
+from rlvr import cycles, folders, listing, records
 from rlvr.cli import RUN_HELP, Command, terminal
 from rlvr.cycles import Run
 from rlvr.errors import RlvrError
@@ -156,7 +156,7 @@ def parent_of(run: Run) -> str:
 def newest_evaluation(run: Run) -> tuple[str, Evaluation] | None:
     """The newest evaluation that this cycle took part in, with the name of its run."""
     found = []
-    for other in cycles.children(run):
+    for other in folders.children(run):
         if other.kind == "eval" and (written := listing.modified(other.files.evaluation)) is not None:
             found.append((written, other))
     for _, other in sorted(found, key=lambda pair: pair[0], reverse=True):

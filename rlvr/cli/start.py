@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rlvr import config, cycles, environment, layer_files, layers, presets, records, runs, supervisor
+from rlvr import config, cycles, environment, folders, layer_files, layers, presets, records, runs, supervisor
 from rlvr.budget import preview
 from rlvr.cli import RUN_HELP, Command
 from rlvr.config import EvalConfig, RunConfig, TrainConfig
@@ -251,7 +251,7 @@ def evaluate(args: argparse.Namespace) -> int:
     cycles.remember_model(model)
     launch = records.read(run.files.launch, records.Launch)
     names = [
-        name if name == cycles.BASE else cycles.participant_name(Path(name), model) for name in launch.participants
+        name if name == cycles.BASE else folders.participant_name(Path(name), model) for name in launch.participants
     ]
     return announce(run, " against ".join(names), args.foreground)
 
