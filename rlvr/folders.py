@@ -36,7 +36,11 @@ def never_began(run: Run) -> bool:
     status = read_status(run.files.status)
     if has_adapter(run) or (run.files.metrics.exists() and run.files.metrics.stat().st_size):
         return False
-    return status is None or (status.state not in LIVING and status.step == 0 and not left_of(status))
+    if status is None:
+        return True
+    # A supervisor that has written how its run ended needs a moment to go, and no folder for it.
+    left = set(left_of(status)) - {status.pid}
+    return status.state not in LIVING and status.step == 0 and not left
 
 
 def next_cycle(model: str) -> tuple[Run, list[Run]]:

@@ -31,10 +31,14 @@ def process_start(pid: int) -> float | None:
     Measured from the start of the machine because a step of the clock moves both.
     """
     try:
-        process = psutil.Process(pid)
-        if process.status() == psutil.STATUS_ZOMBIE:
-            return None
-        return process.create_time() - psutil.boot_time()
+        while True:
+            boot = psutil.boot_time()
+            process = psutil.Process(pid)
+            if process.status() == psutil.STATUS_ZOMBIE:
+                return None
+            start = process.create_time() - boot
+            if psutil.boot_time() == boot:  # the clock was not set between the two
+                return start
     except psutil.Error:
         return None
 
@@ -71,15 +75,21 @@ def read_status(file: Path) -> Status | None:
     None when there is no such file; one that cannot be read is a failed run that says so. A pending run without a
     process stays pending: whoever looks after the queue starts it again.
     """
-    try:
-        status = records.read(file, Status)
-    except RlvrError as error:
-        if not file.exists():
-            return None
-        return Status(state="failed", kind="", created=0.0, updated=0.0, message=str(error))
-    if status.state == "running" and not is_alive(status):
-        status.state = "lost"
-        status.message = "its process is gone without a word: rlvrctl.py resume goes on from the last checkpoint"
+    before = None
+    while True:
+        try:
+            status = records.read(file, Status)
+        except RlvrError as error:
+            if not file.exists():
+                return None
+            return Status(state="failed", kind="", created=0.0, updated=0.0, message=str(error))
+        if status.state != "running" or is_alive(status):
+            return status
+        if status == before:
+            break
+        before = status  # its last word may have come, and its process have ended, since this was read
+    status.state = "lost"
+    status.message = "its process is gone without a word: rlvrctl.py resume goes on from the last checkpoint"
     return status
 
 

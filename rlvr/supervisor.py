@@ -432,6 +432,9 @@ def write_or_say(status: StatusFile, **changes: object) -> None:
         status.write(**changes)
     except OSError as error:
         say(f"status.json could not be replaced: {error.strerror}")
+        why = str(error.strerror)
+        if status.status.state not in LIVING and why not in status.status.message:  # its log had no room for it
+            status.status.message = f"{why}: {status.status.message}"
         with contextlib.suppress(OSError), status.file.open("r+b") as file:
             text = records.encode(status.status)
             file.write(text.ljust(status.file.stat().st_size))

@@ -1,8 +1,11 @@
 """What the sandbox tests share: jobs from a rule, and what /proc tells about processes. Linux only."""
 
 import contextlib
+import os
+import signal
 import textwrap
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from rlvr.sandbox.grader import Job
@@ -17,7 +20,11 @@ def job(code: str, function, ns=range(20)) -> Job:
 
 def children() -> list[int]:
     """Process numbers of this process's children, zombies among them."""
-    return [int(pid) for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()]
+    found = []
+    for task in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(OSError):  # a thread that has just ended
+            found += map(int, (task / "children").read_text().split())
+    return found
 
 
 def descendants(pid: int) -> set[int]:
@@ -36,10 +43,35 @@ def descendants(pid: int) -> set[int]:
 
 def alive(pid: int) -> bool:
     """True for a process that runs; a zombie does not."""
+    return state(pid) not in "ZX"
+
+
+def state(pid: int) -> str:
+    """The kernel's letter for what a process does: "R" runs, "S" waits for something, "T" was stopped, "X" is gone."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
-        return False
+        return "X"
+
+
+def is_due(pid: int, number: int) -> bool:
+    """Was this signal sent to a process that stands still, and so has not had it yet?"""
+    with contextlib.suppress(OSError):
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        (due,) = [int(line.split()[1], 16) for line in lines if line.startswith("ShdPnd:")]
+        return bool(due >> (number - 1) & 1)
+    return False
+
+
+@contextlib.contextmanager
+def held(pid: int) -> Iterator[int]:
+    """Let a process stand still meanwhile."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield pid
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
 
 
 def cpu_ticks(pid: int) -> int:
@@ -50,7 +82,7 @@ def cpu_ticks(pid: int) -> int:
     return 0
 
 
-def wait_until(condition, timeout_s: float = 60.0) -> bool:
+def wait_until(condition, timeout_s: float = 120.0) -> bool:
     """Wait for something that must happen; the time is only there to end a broken test."""
     end = time.monotonic() + timeout_s
     while not condition():

@@ -28,7 +28,7 @@ def tree(tmp_path: Path) -> Path:
 
 def ctl(tree: Path, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(ROOT / "rlvrctl.py"), *arguments]
-    done = subprocess.run(command, cwd=tree.parent, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, cwd=tree.parent, capture_output=True, text=True, timeout=300)
     assert done.returncode == code and "Traceback" not in done.stderr, done.stderr
     return done
 

@@ -128,7 +128,7 @@ class Terminal:
         os.close(screen)
         self.raw = self.seen = ""
 
-    def read_until(self, text: str, timeout_s: float = 60) -> str:
+    def read_until(self, text: str, timeout_s: float = 300) -> str:
         """Wait for a text after what was read before; the time only ends a broken test."""
         end = time.monotonic() + timeout_s
         while text not in self.seen:
@@ -159,7 +159,7 @@ class Terminal:
             self.raw += chunk.decode()
         os.close(self.screen)
         assert "Traceback" not in self.raw
-        return self.process.wait(60)
+        return self.process.wait(300)
 
 
 def test_a_person_tries_again_looks_at_the_answer_and_goes_on(tmp_path):

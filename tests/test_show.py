@@ -46,7 +46,7 @@ class Tree:
 
     def run(self, *arguments: object, **options) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
-            [*CTL, *map(str, arguments)], cwd=self.folder, capture_output=True, text=True, timeout=120, **options
+            [*CTL, *map(str, arguments)], cwd=self.folder, capture_output=True, text=True, timeout=300, **options
         )
         assert "Traceback" not in done.stderr, done.stderr
         return done
@@ -94,7 +94,7 @@ def on_a_terminal(tree: Tree, *arguments: str, columns: int, **environment: str)
     except OSError:  # how Linux says that the other side was closed
         pass
     os.close(main)
-    assert process.wait(60) == 0, found
+    assert process.wait(300) == 0, found
     return found.decode()
 
 
@@ -203,11 +203,11 @@ def test_a_queue_that_nobody_looks_after_goes_on(tree):
 
 
 def test_no_model_and_no_run(tmp_path):
-    done = subprocess.run([*CTL, "ps"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([*CTL, "ps"], cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert done.returncode == 2 and "rlvrctl.py init" in done.stderr
     (tmp_path / "training/m").mkdir(parents=True)
     (tmp_path / "training/m/model.toml").write_text("")
-    done = subprocess.run([*CTL, "ps"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([*CTL, "ps"], cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert done.stdout == "Nothing yet. Next: rlvrctl.py train --model m\n"
 
 
@@ -257,7 +257,7 @@ def test_wait_ends_with_the_run(tree):
     time.sleep(0.5)
     assert process.poll() is None
     tree.set_status("demo/003", state="killed", exit_code=143)
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=300)
     assert process.returncode == 143 and "demo/003: killed" in out
 
 
@@ -268,7 +268,7 @@ def test_watch_prints_a_line_a_step_into_a_pipe(tree):
     tree.set_status("demo/003", step=17)
     assert "step 17/24" in process.stdout.readline()
     tree.set_status("demo/003", step=24, state="done", finished=time.time(), exit_code=0)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     assert out.startswith("003  done  step 24/24 100%") and not err and process.returncode == 0
 
 
@@ -282,16 +282,16 @@ def test_ctrl_c_leaves_quietly_and_the_run_alone(tree):
     assert process.stdout is not None
     process.stdout.readline()
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=300)
     assert process.returncode == 130 and err.strip() == ""
-    assert psutil.Process(tree.pid).status() == psutil.STATUS_SLEEPING
+    assert wait_until(lambda: psutil.Process(tree.pid).status() == psutil.STATUS_SLEEPING)
 
 
 def test_a_closed_pipe_is_silent(tree):
     for command in ("ps -a", "trace demo/002 -n all", "trace demo/002 --json", "log demo/002", "tail demo/002 -n 99"):
         line = f"{' '.join(CTL)} {command} | head -1"
         done = subprocess.run(
-            ["bash", "-o", "pipefail", "-c", line], cwd=tree.folder, capture_output=True, text=True, timeout=60
+            ["bash", "-o", "pipefail", "-c", line], cwd=tree.folder, capture_output=True, text=True, timeout=300
         )
         assert done.stderr == "" and done.stdout.count("\n") == 1 and done.returncode == 0, command
 
@@ -346,7 +346,7 @@ def test_tail_follows_a_run_through_a_resume_to_its_end(tree):
     add_steps(tree, "demo/003", 16, 2)
     tree.set_status("demo/003", state="done")
     lines = process.stdout.read().splitlines()
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=300) == 0
     again = [number for number, line in enumerate(lines) if line.startswith("step   16/24")]
     assert len(again) == 1
     assert [line.split()[1] for line in lines if line.startswith("step")] == ["16/24", "17/24"]
@@ -371,10 +371,10 @@ def test_log_since_goes_by_the_times_of_steps(tree):
     files = tree.files("demo/003")
     metrics = read_whole(files.metrics, Step)
     now = time.time()
-    older = [step.step for step in metrics if step.time < now - 30]
-    lines = tree.out("log", "demo/003", "--since", "30s").splitlines()
+    lines = tree.out("log", "demo/003", "--since", "60s").splitlines()
     # A step may have grown that old since `now`.
-    assert lines[0].split()[1] in (f"{older[-1] + 1}/24", f"{older[-1] + 2}/24")
+    sure, possible = ([step.step for step in metrics if step.time < end - 60] for end in (now, time.time()))
+    assert int(lines[0].split()[1].removesuffix("/24")) - 1 in range(sure[-1], possible[-1] + 1)
     assert lines[-1].split()[1] == "16/24"
     assert tree.out("log", "demo/003", "--since", "1d") == tree.out("log", "demo/003")
     os.utime(files.log, (now - 600, now - 600))
@@ -392,7 +392,7 @@ def test_log_follows_until_the_end(tree):
         tree.set_status("demo/003", state="done")
         # Not communicate(): it does not see what readline() has read ahead.
         out = process.stdout.read()
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=300) == 0
     assert out == "Saved.\nno end\n"
 
 
@@ -453,7 +453,7 @@ def test_trace_follows(tree):
     add_steps(tree, "demo/003", 17, 1)
     assert [json.loads(process.stdout.readline())["step"] for _ in range(16)] == [17] * 16
     tree.set_status("demo/003", state="done")
-    assert process.stdout.read() == "" and process.wait(timeout=60) == 0
+    assert process.stdout.read() == "" and process.wait(timeout=300) == 0
 
 
 # ---------------------------------------------------------------------------------------------------------------------

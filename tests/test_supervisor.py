@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 from processes import alive, wait_until
-from workplace import Workplace, busy, living, no_process_left
+from workplace import LONG_S, Workplace, busy, living, no_process_left
 
 from rlvr import records
+from rlvr.cycles import Run
+from rlvr.folders import never_began
 from rlvr.records import Launch, Status
 from rlvr.status import group_members, is_alive, new_status, process_start, read_status
 
@@ -47,7 +49,7 @@ def supervisors_of(run: str) -> list[int]:
 def test_eight_at_the_same_instant_get_eight_numbers_and_go_in_order(work):
     with busy(work):
         started = [work.start("train") for _ in range(8)]
-        printed = [process.communicate(timeout=120) for process in started]
+        printed = [process.communicate(timeout=LONG_S) for process in started]
         assert [process.returncode for process in started] == [0] * 8, printed
         names = sorted(out.split()[1] for out, _ in printed)
         assert names == [f"{number:03d}" for number in range(2, 10)]
@@ -89,10 +91,11 @@ def test_a_waiting_supervisor_that_is_killed_has_a_successor_at_the_next_command
         assert work.status("002").state == "pending"
         # Of many commands at the same instant only one starts it again.
         commands = [work.start("queue", "--json") for _ in range(6)]
-        outputs = [command.communicate(timeout=60)[0] for command in commands]
+        outputs = [command.communicate(timeout=LONG_S)[0] for command in commands]
         assert all('"run": "m/002", "state": "pending"' in text for text in outputs), outputs
         second = work.status("002").pid
-        assert second != first and supervisors_of("002") == [second]
+        assert second != first and wait_until(lambda: supervisors_of("002"))
+        assert supervisors_of("002") == [second]
         # Whoever waits for a run looks after it too.
         waiter = work.start("wait", "002")
         os.kill(second, signal.SIGKILL)
@@ -145,7 +148,7 @@ def test_a_supervisor_that_status_json_does_not_name_ends_at_once(work):
             [sys.executable, "-m", "rlvr.supervisor", "training/m/002"],
             cwd=work.folder,
             env={**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)},
-            timeout=60,
+            timeout=LONG_S,
         )
         assert second.returncode == 0
         assert (work / "m/002/status.json").read_bytes() == before
@@ -221,9 +224,10 @@ def test_two_resumes_at_the_same_instant_start_it_once(work):
     work.wait_for("001", "failed")
     with busy(work, "m/002"):
         both = [work.start("resume", "001") for _ in range(2)]
-        outputs = [process.communicate(timeout=60) for process in both]
+        outputs = [process.communicate(timeout=LONG_S) for process in both]
         assert sorted(process.returncode for process in both) == [0, 2], outputs
         assert sum("m/001 is pending: there is nothing to resume" in err for _, err in outputs) == 1, outputs
+        assert wait_until(lambda: work.status("001").waiting_for == "002")
         assert len(supervisors_of("001")) == 1
         kill_all(work)
 
@@ -307,3 +311,34 @@ def test_what_waits_is_listed_where_nothing_can_be_written(work):
             subprocess.run(["umount", "-l", work.folder], check=True)
         work.ctl("kill", "002")
         assert work.status("002").exit_code == 143
+
+
+def test_a_run_that_ends_while_it_is_looked_at_is_not_lost(tmp_path, monkeypatch):
+    """Its last word comes, and its process goes, after the file was read and before the process is looked for."""
+    file = tmp_path / "status.json"
+    records.write(file, new_status("train", "running"))
+
+    def has_ended(_: Status) -> bool:
+        records.write(file, new_status("train", "done"))
+        return False
+
+    monkeypatch.setattr("rlvr.status.is_alive", has_ended)
+    assert read_status(file).state == "done"
+
+
+def test_a_number_is_used_again_while_its_supervisor_is_still_going(tmp_path):
+    """It has written that its run has failed; the program of a lost run, though, still needs the folder."""
+    run = Run("m", "001", "train", tmp_path)
+    leader = subprocess.Popen(["sh", "-c", "sleep 600 & exec sleep 600"], start_new_session=True)
+    try:
+        assert wait_until(lambda: len(group_members(leader.pid)) == 2)
+        about = {"pid": leader.pid, "process_start": process_start(leader.pid)}
+        records.write(run.files.status, new_status("train", "failed", **about))
+        assert not never_began(run)
+        (child,) = set(group_members(leader.pid)) - {leader.pid}
+        os.kill(child, signal.SIGKILL)
+        assert wait_until(lambda: group_members(leader.pid) == [leader.pid])
+        assert alive(leader.pid) and never_began(run)
+    finally:
+        os.killpg(leader.pid, signal.SIGKILL)
+        leader.wait()

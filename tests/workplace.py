@@ -13,11 +13,12 @@ import psutil
 from conftest import ROOT
 from processes import alive, descendants, wait_until
 
-from rlvr import records
+from rlvr import records, supervisor
 from rlvr.records import Status
 from rlvr.status import is_alive, process_start, read_status
 
 SAMPLE = ROOT / "rlvr/assets/sample"
+PROGRAMS = {str(supervisor.ROOT / name) for name in supervisor.PROGRAMS.values()}
 PR_SET_CHILD_SUBREAPER = 36
 
 SMALL = {
@@ -30,6 +31,9 @@ SMALL = {
     "save_steps": 1,
 }
 """Keys of a cycle of seconds."""
+
+LONG_S = 900.0
+"""What nothing takes, however slow the machine is: the time is only there to end a broken test."""
 
 
 class Workplace:
@@ -51,7 +55,7 @@ class Workplace:
     def ctl(self, *arguments: object, code: int = 0, **options) -> str:
         """What the command printed to stdout; to stderr where it is to fail."""
         process = self.start(*arguments, **options)
-        out, err = process.communicate(timeout=300)
+        out, err = process.communicate(timeout=LONG_S)
         assert process.returncode == code, (arguments, process.returncode, out, err)
         assert "Traceback" not in err, err
         return err if code else out
@@ -68,6 +72,22 @@ class Workplace:
         assert status is not None, run
         return status
 
+    def program(self, run: str, model: str = "m") -> int:
+        """The process of a run's program, as soon as it is there."""
+        found: list[int] = []
+
+        def started() -> bool:
+            for pid in descendants(self.status(run, model).pid):
+                with contextlib.suppress(psutil.Error):
+                    process = psutil.Process(pid)
+                    # Until it is another program it is a copy of the supervisor.
+                    if process.ppid() == self.status(run, model).pid and PROGRAMS & set(process.cmdline()):
+                        found.append(pid)
+            return bool(found)
+
+        assert wait_until(started, LONG_S), self.status(run, model)
+        return found[0]
+
     def wait_for(self, run: str, *states: str, model: str = "m") -> Status:
         """Wait until a run is in one of these states, or nobody is there any more who could bring it there."""
 
@@ -76,7 +96,7 @@ class Workplace:
             # Number 0: it has just been made, and its supervisor is being started.
             return status.state in states or bool(status.pid and not is_alive(status))
 
-        wait_until(arrived, 300)
+        wait_until(arrived, LONG_S)
         status = self.status(run, model)
         assert status.state in states, (status, (self / f"{model}/{run}/run.log").read_text()[-2000:])
         return status
@@ -88,7 +108,7 @@ class Workplace:
         def made() -> bool:
             return metrics.exists() and metrics.read_bytes().count(b"\n") >= step
 
-        wait_until(lambda: made() or not is_alive(self.status(run, model)), 300)
+        wait_until(lambda: made() or not is_alive(self.status(run, model)), LONG_S)
         assert made(), (self.status(run, model), (self / f"{model}/{run}/run.log").read_text()[-2000:])
 
     def tree(self) -> dict[str, object]:
@@ -112,12 +132,13 @@ def busy(work: Workplace, run: str = "m/001") -> Iterator[subprocess.Popen]:
     try:
         yield process
     finally:
-        process.kill()
-        process.wait()
+        # First the word, then the end, as a real one: whoever looks between the two must not find it lost.
         left = read_status(work / run / "status.json")
-        if left is not None and left.state == "lost":
+        if left is not None and (left.state, left.pid) == ("running", process.pid):
             status.state = "done"
             records.write(work / run / "status.json", status)
+        process.kill()
+        process.wait()
 
 
 @contextlib.contextmanager
@@ -129,7 +150,7 @@ def no_process_left() -> Iterator[None]:
     before = descendants(os.getpid())
     try:
         yield
-        wait_until(lambda: not living(before), 30)
+        wait_until(lambda: not living(before), 120)
         left = living(before)
     finally:
         for pid in living(before):

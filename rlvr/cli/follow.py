@@ -184,8 +184,9 @@ def tail(args: argparse.Namespace) -> int:
     steps = Newcomers(Tail(run.files.metrics, Step))
     rounds = Newcomers(Tail(run.files.rounds, Round))
     answers = Newcomers(Tail(answers_file(run), Answer, last_bytes=ANSWERS_SHOWN * 65_536))
-    sources = (answers, steps, rounds)
-    last_answers, last_steps, last_rounds = (source.records() for source in sources)
+    # Read in this order: what a step or round tells of was written before it, and so is read with it.
+    sources = (steps, rounds, answers)
+    last_steps, last_rounds, last_answers = (source.records() for source in sources)
     shown = max(args.lines, 0)
     print_lines(last_steps, shown)
     print_lines(last_rounds, shown)
@@ -194,8 +195,8 @@ def tail(args: argparse.Namespace) -> int:
         print(f"{run} has finished no step yet.", file=sys.stderr)
     sys.stdout.flush()
     for _ in looks(run) if args.follow else ():
-        new = [record for source in sources for record in source.records()]
-        for record in sorted(new, key=lambda record: record.time):
+        new_steps, new_rounds, new_answers = (source.records() for source in sources)
+        for record in sorted([*new_answers, *new_steps, *new_rounds], key=lambda record: record.time):
             print(line_of(record), flush=True)
     say_unreadable(*(source.tail for source in sources))
     return 0

@@ -174,6 +174,7 @@ def add_start_options(parser: argparse.ArgumentParser) -> None:
 
 def announce(run: Run, how: str, foreground: bool) -> int:
     """Say what was started and what one may do now; in the foreground stay until it has ended."""
+    signals = catch_signals() if foreground else []
     waiting = None
     with contextlib.suppress(RlvrError):  # what it comes after has just ended without success: its status says so
         waiting = supervisor.blocker(run, records.read(run.files.launch, records.Launch))
@@ -182,7 +183,7 @@ def announce(run: Run, how: str, foreground: bool) -> int:
     print(f"{words[run.kind]} {run.name} of {run.model}: {how}{queued}.")
     if foreground:
         sys.stdout.flush()
-        return stay(run)
+        return stay(run, signals)
     say_next(f"rlvrctl.py watch {run.name}", f"rlvrctl.py log {run.name} -f", f"rlvrctl.py kill {run.name}")
     return 0
 
@@ -191,11 +192,16 @@ def say_next(*commands: str) -> None:
     print("Next: " + "   ".join(commands))
 
 
-def stay(run: Run) -> int:
-    """Show the log of a run until it has ended; Ctrl-C and SIGTERM stop it, a second one by force."""
+def catch_signals() -> list[int]:
+    """The Ctrl-C and SIGTERM that come from now on, which end nothing by themselves."""
     signals: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, frame: signals.append(number))
+    return signals
+
+
+def stay(run: Run, signals: list[int]) -> int:
+    """Show the log of a run until it has ended; Ctrl-C and SIGTERM stop it, a second one by force."""
     log = records.TextTail(run.files.log)
     passed_on = 0
     while True:

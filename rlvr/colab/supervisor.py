@@ -76,7 +76,7 @@ def main():
         process = subprocess.Popen([sys.executable, os.path.join(base, "code/rlvr/colab/remote.py"), base],
                                    stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env, start_new_session=True)
     state = os.path.join(base, "state.json")
-    for _ in range(100):
+    for _ in range(600):
         if os.path.exists(state):
             break
         time.sleep(0.1)
