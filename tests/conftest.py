@@ -38,7 +38,7 @@ def program(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run one of the root programs as a user would, in an empty folder; returns the finished process."""
 
     def run(
-        name: str, *arguments: object, cwd: Path = tmp_path, timeout: float = 300
+        name: str, *arguments: object, cwd: Path = tmp_path, timeout: float = 900
     ) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, str(ROOT / name), *map(str, arguments)]
         return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=timeout)

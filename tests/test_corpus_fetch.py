@@ -6,11 +6,10 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
-from processes import descendants
+from processes import alive, descendants, state, wait_until
 
 from rlvr.corpus import PARTIAL_FILE, SAMPLE_DIR, open_corpus
 from rlvr.corpus_fetch import FOLDERS_IN_BATCH
@@ -115,6 +114,13 @@ def slow_git(tmp_path: Path) -> dict[str, str]:
     return {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
 
 
+def wait_for_git(process: subprocess.Popen, waiting: Path) -> None:
+    """Wait until git is at its endless request, and the program that started it listens to it."""
+    assert wait_until(lambda: waiting.exists() or process.poll() is not None, 600)
+    assert wait_until(lambda: state(process.pid) in "SXZ")
+    assert process.poll() is None and waiting.exists()
+
+
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -signal.SIGKILL)]
 )
@@ -125,9 +131,7 @@ def test_an_interrupted_fetch_is_known_as_partial_and_goes_on(fetch, server, tmp
         [*command, "--url", address(server)], env=slow_git, cwd=tmp_path, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stderr
-        while not (tmp_path / "waiting").exists():
-            assert process.poll() is None
-            time.sleep(0.02)
+        wait_for_git(process, tmp_path / "waiting")
         orphans = descendants(process.pid)
         process.send_signal(number)
         if number == signal.SIGKILL:
@@ -136,6 +140,7 @@ def test_an_interrupted_fetch_is_known_as_partial_and_goes_on(fetch, server, tmp
             assert "another fetch is at work" in fetch().stderr
             for orphan in orphans:
                 os.kill(orphan, signal.SIGKILL)
+            assert wait_until(lambda: not any(map(alive, orphans)))  # with the last of them the lock goes
         said = process.stderr.read()
     assert process.returncode == code
     if number != signal.SIGKILL:
@@ -164,8 +169,7 @@ def test_a_resumed_fetch_follows_a_server_that_has_moved_on(fetch, server, tmp_p
     with subprocess.Popen(
         [*command, "--url", address(server)], env=slow_git, stderr=subprocess.DEVNULL, cwd=tmp_path
     ) as process:
-        while not (tmp_path / "waiting").exists():
-            time.sleep(0.02)
+        wait_for_git(process, tmp_path / "waiting")
         process.terminate()
     for number in ("A000217", "A000290"):
         file = server / "seq/A000" / f"{number}.seq"
@@ -271,7 +275,7 @@ def test_a_full_disk(program, server, tmp_path):
         assert program("rlvrctl.py", "corpus", "fetch", "--dir", disk / "clone").returncode == 0
         assert same_files(server / "seq", disk / "clone/seq")
     finally:
-        subprocess.run(["umount", str(disk)], check=True)
+        subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
 def test_the_status_counts_by_reason(program, tmp_path):

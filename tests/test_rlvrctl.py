@@ -13,10 +13,11 @@ import tomllib
 
 import pytest
 from msgspec.structs import asdict
-from processes import alive, descendants, wait_until
-from workplace import Workplace, living, no_process_left
+from processes import alive, descendants, held, is_due, wait_until
+from workplace import LONG_S, Workplace, living, no_process_left
 
 from rlvr import records
+from rlvr.cycles import RunFiles, whole_checkpoints
 from rlvr.records import Completion, Evaluation, Round, Step
 
 pytestmark = [
@@ -87,13 +88,17 @@ def test_the_first_cycle(work):
 
 def test_a_queue_of_a_warm_cycle_and_an_evaluation_survives_its_supervisor(work):
     assert "warm start from 001" in work.ctl("train")
-    queued = work.ctl("eval", "-n", "4", "-k", "2")
-    assert "Evaluation 001/evals/base of m: base against 001, waiting for m/002." in queued
-    # The machine goes down, as far as the waiting one is concerned, and comes up again.
-    assert wait_until(lambda: work.status("001/evals/base").waiting_for == "002")
-    os.kill(work.status("001/evals/base").pid, signal.SIGKILL)
-    assert "its supervisor was gone: started again" in work.ctl("queue")
-    assert "(its" not in work.ctl("queue")
+    with held(work.program("002")):
+        queued = work.ctl("eval", "-n", "4", "-k", "2")
+        assert "Evaluation 001/evals/base of m: base against 001, waiting for m/002." in queued
+        # The machine goes down, as far as the waiting one is concerned, and comes up again.
+        assert wait_until(lambda: work.status("001/evals/base").waiting_for == "002")
+        waiting = work.status("001/evals/base").pid
+        os.kill(waiting, signal.SIGKILL)
+        assert wait_until(lambda: not alive(waiting))
+        assert "its supervisor was gone: started again" in work.ctl("queue")
+        queued = work.ctl("queue")
+        assert "m/001/evals/base  waiting for" in queued and "(its" not in queued
     assert work.wait_for("002", "done", "failed").state == "done"
     assert os.readlink(work / "m/002/parent") == "../001/adapter"
     status = work.wait_for("001/evals/base", "done", "failed")
@@ -116,17 +121,19 @@ def test_a_queue_of_a_warm_cycle_and_an_evaluation_survives_its_supervisor(work)
 
 def test_an_auto_run_of_two_rounds_that_is_killed_in_the_middle(work):
     work.ctl("auto", "--rounds", "2", "-n", "4", "-o", "max_steps=1")
-    assert wait_until(lambda: (work / "m/003/status.json").exists(), 60)
-    work.wait_for("auto/001", "running")
-    assert wait_until(lambda: work.status("auto/001").waiting_for == "003")
-    os.kill(work.status("auto/001").pid, signal.SIGKILL)
-    assert wait_until(lambda: work.status("auto/001").state == "lost")
-    assert work.status("003").state in ("pending", "running", "done")  # what it started goes on
-    assert "goes on with its last round" in work.ctl("resume", "auto/001")
+    assert wait_until((work / "m/003/status.json").exists, LONG_S)
+    with held(work.program("003")):
+        assert wait_until(lambda: work.status("auto/001").waiting_for == "003")
+        assert work.status("auto/001").state == "running"
+        os.kill(work.status("auto/001").pid, signal.SIGKILL)
+        assert wait_until(lambda: work.status("auto/001").state == "lost")
+        assert work.status("003").state == "running"  # what it started goes on
+        assert "goes on with its last round" in work.ctl("resume", "auto/001")
     # Once more, and with notice, while the round is at its evaluation.
-    assert wait_until(lambda: (work / "m/003/evals/base/status.json").exists(), 120)
-    work.wait_for("003/evals/base", "running")
-    assert "asked to stop" in work.ctl("kill", "auto/001")
+    assert wait_until((work / "m/003/evals/base/status.json").exists, LONG_S)
+    with held(work.program("003/evals/base")) as program:
+        assert "asked to stop" in work.ctl("kill", "auto/001")
+        assert wait_until(lambda: is_due(program, signal.SIGTERM))
     assert work.ctl("wait", "auto/001", code=143) == ""
     assert work.status("003/evals/base").state == "killed"
     work.ctl("resume", "auto/001")
@@ -151,24 +158,28 @@ def test_an_auto_run_of_two_rounds_that_is_killed_in_the_middle(work):
 
 def test_killed_lost_and_resumed_twice_is_the_same_as_uninterrupted(work):
     """Beside each other: one cycle as a whole, and one in three pieces."""
-    work.init("whole", max_steps=8)
-    work.init("pieces", max_steps=8)
+    work.init("whole", max_steps=12)
+    work.init("pieces", max_steps=12)
     work.ctl("train", "--model", "pieces", "--no-queue")
     work.ctl("train", "--model", "whole", "--no-queue")
     work.wait_for_step("001", model="pieces")
-    assert "asked to stop" in work.ctl("kill", "pieces/001")
+    with held(work.program("001", "pieces")) as program:
+        assert "asked to stop" in work.ctl("kill", "pieces/001")
+        assert wait_until(lambda: is_due(program, signal.SIGTERM))
     status = work.wait_for("001", "killed", "done", model="pieces")
     first = status.step
-    assert status.state == "killed" and 1 <= first < 8 and status.exit_code == 143, status
+    assert status.state == "killed" and 1 <= first < 12 and status.exit_code == 143, status
     assert len(lines(work / "pieces/001/metrics.jsonl", Step)) == first
     assert "goes on from its last checkpoint" in work.ctl("resume", "pieces/001")
 
     # Its supervisor dies: the trainer ends too, and says how far it came.
     work.wait_for_step("001", first + 1, model="pieces")
-    supervisor = work.status("001", "pieces").pid
-    trainer = descendants(supervisor)
-    os.kill(supervisor, signal.SIGKILL)
-    assert wait_until(lambda: not any(map(alive, trainer)), 60)
+    with held(work.program("001", "pieces")):
+        supervisor = work.status("001", "pieces").pid
+        trainer = descendants(supervisor)
+        os.kill(supervisor, signal.SIGKILL)
+        assert wait_until(lambda: work.status("001", "pieces").state == "lost")
+    assert wait_until(lambda: not any(map(alive, trainer)), LONG_S)
     assert work.status("001", "pieces").state == "lost"
     second = len(lines(work / "pieces/001/metrics.jsonl", Step))
     rows = json.loads(work.ctl("ps", "-a", "--json"))
@@ -176,13 +187,13 @@ def test_killed_lost_and_resumed_twice_is_the_same_as_uninterrupted(work):
     assert row["state"] == "lost" and first < row["step"] <= second
     work.ctl("resume", "001", "--model", "pieces")
     status = work.wait_for("001", "done", "failed", "killed", model="pieces")
-    assert (status.state, status.step) == ("done", 8), status
+    assert (status.state, status.step) == ("done", 12), status
     work.wait_for("001", "done", "failed", model="whole")
 
     whole, pieces = trained(work / "whole/001"), trained(work / "pieces/001")
-    assert [step["step"] for step in pieces[0]] == list(range(1, 9))
+    assert [step["step"] for step in pieces[0]] == list(range(1, 13))
     assert pieces[0] == whole[0]
-    assert len(pieces[1]) == len(set(line[:3] for line in pieces[1])) == 8 * 16
+    assert len(pieces[1]) == len(set(line[:3] for line in pieces[1])) == 12 * 16
     assert pieces[1] == whole[1]
     assert pieces[2] == whole[2]
     assert "is done: start the next one" in work.ctl("resume", "pieces/001", code=2)
@@ -191,12 +202,13 @@ def test_killed_lost_and_resumed_twice_is_the_same_as_uninterrupted(work):
 def test_kill_by_force_leaves_no_process_and_the_moved_folder_goes_on(work, tmp_path_factory):
     work.ctl("train", "--model", "m", "-o", "max_steps=60", "-o", "save_steps=1")
     work.wait_for_step("005")
+    assert wait_until(lambda: whole_checkpoints(RunFiles(work / "m/005")))  # it comes after the line of the step
     group = descendants(work.status("005").pid)
     assert len(group) >= 3, living()  # the trainer, a sandbox worker and its zygotes
     assert "whole process group" in work.ctl("kill", "005", "--force")
     status = work.status("005")
     assert (status.state, status.exit_code) == ("killed", 137)
-    assert wait_until(lambda: not any(map(alive, group)), 30), living()
+    assert wait_until(lambda: not any(map(alive, group))), living()
     assert "005 is not running: it is killed" in work.ctl("kill", "005", code=2)
 
     moved = tmp_path_factory.mktemp("elsewhere") / "a b"
@@ -222,13 +234,14 @@ def test_kill_by_force_leaves_no_process_and_the_moved_folder_goes_on(work, tmp_
 def test_ctrl_c_in_the_foreground_stops_the_run_and_its_number_is_used_again(work):
     for number in (signal.SIGINT, signal.SIGTERM):
         process = work.start("train", "--model", "m", "--foreground", start_new_session=True)
-        assert wait_until(lambda: (work / "m/007/status.json").exists() and work.status("007").state == "running", 60)
-        supervisor = work.status("007").pid
-        assert wait_until(lambda pid=supervisor: descendants(pid))
-        os.killpg(process.pid, number)  # as a terminal does
-        out, err = process.communicate(timeout=120)
+        assert process.stdout is not None and "Cycle 007" in process.stdout.readline()
+        with held(work.program("007")) as program:
+            supervisor = work.status("007").pid
+            os.killpg(process.pid, number)  # as a terminal does
+            assert wait_until(lambda pid=program: is_due(pid, signal.SIGTERM))
+        out, err = process.communicate(timeout=LONG_S)
         assert process.returncode == 128 + number, (out, err)
-        assert "Cycle 007" in out and "asked to stop" in err
+        assert "asked to stop" in err
         assert work.status("007").state == "killed"
         assert wait_until(lambda pid=supervisor: not alive(pid))
     assert len(list((work / ".trash").glob("m-007-*"))) == 1
@@ -280,14 +293,13 @@ def test_a_full_disk_is_one_message_before_the_run_and_one_in_its_status_after(s
     assert status.step >= 1
     work.ctl("resume", "001")
     # Its program is ended from outside, as by a machine that is out of memory.
-    assert wait_until(lambda: len(descendants(work.status("001").pid)) >= 3, 120)
+    assert wait_until(lambda: len(descendants(work.status("001").pid)) >= 3, LONG_S)
     group = descendants(work.status("001").pid)
-    trainer = next(pid for pid, line in living().items() if "gemma4_oeis_rlvr.py" in line)
-    os.kill(trainer, signal.SIGKILL)
+    os.kill(work.program("001"), signal.SIGKILL)
     status = work.wait_for("001", "failed")
     assert status.exit_code == 137 and "its program was ended by SIGKILL" in status.message
     assert "No space" not in status.message  # that was the attempt before
-    assert wait_until(lambda: not any(map(alive, group)), 30), living()
+    assert wait_until(lambda: not any(map(alive, group))), living()
     work.ctl("wait", "001", code=137)
 
 

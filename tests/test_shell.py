@@ -48,7 +48,7 @@ def test_bash_is_offered_commands_options_models_and_runs(tree):
     (own / "rlvrctl.py").write_text(f'#!/bin/sh\nexec "{sys.executable}" "{python}" "$@"\n')
     (own / "rlvrctl.py").chmod(0o755)
     command = ["bash", "--norc", "-c", SCRIPT, "bash", str(own), str(ROOT), *lines]
-    done = subprocess.run(command, cwd=tree, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, cwd=tree, capture_output=True, text=True, timeout=600)
     answers = [set(line.split()) for line in done.stdout.splitlines()]
     assert len(answers) == len(lines), done.stderr
     assert answers[0] == {"train", "trace"}

@@ -77,7 +77,7 @@ def test_what_passes_is_said_in_words(tmp_path):
 
 @pytest.mark.slow
 def test_the_whole_sample_passes(program):
-    done = program("rlvrctl.py", "validate", "--json")
+    done = program("rlvrctl.py", "validate", "--json", timeout=1800)
     result = json.loads(done.stdout)
     assert done.returncode == 0, result["failures"][:5]
     assert (result["num_known_good"], result["failures"]) == (819, [])
