@@ -46,7 +46,7 @@ class Progress:
                 status.step, status.max_steps = step.step, step.max_steps
                 status.reward = step.reward
                 status.solved = step.outcomes.get("solved", 0) / max(sum(step.outcomes.values()), 1)
-        else:
+        elif self.run.kind == "eval":
             new, restarted = read_all(self.answered)
             if restarted:  # an evaluation that begins anew replaces what it had
                 self.answers = self.solved = 0

@@ -16,6 +16,7 @@ from rlvr.cycles import Run
 from rlvr.folders import never_began
 from rlvr.records import Launch, Status
 from rlvr.status import group_members, is_alive, new_status, process_start, read_status
+from rlvr.supervisor import status_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are looked at through /proc")
 
@@ -324,6 +325,13 @@ def test_a_run_that_ends_while_it_is_looked_at_is_not_lost(tmp_path, monkeypatch
 
     monkeypatch.setattr("rlvr.status.is_alive", has_ended)
     assert read_status(file).state == "done"
+
+
+def test_a_lost_auto_run_keeps_its_rounds(tmp_path):
+    run = Run("m", "auto/001", "auto", tmp_path)
+    records.write(run.files.status, new_status("auto", "running", step=1, max_steps=3))
+    status = status_of(run)
+    assert (status.state, status.step, status.max_steps) == ("lost", 1, 3)
 
 
 def test_a_number_is_used_again_while_its_supervisor_is_still_going(tmp_path):
