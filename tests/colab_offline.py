@@ -6,6 +6,7 @@ beside this file. What runs in a VM sees `folder/vm/content` where a Colab VM ha
 contacted outside loopback.
 """
 
+import contextlib
 import fcntl
 import json
 import os
@@ -16,14 +17,16 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 STANDIN = Path(__file__).with_name("colab_standin.py")
+PORT_ATTEMPTS = 5
 CLIENT_PACKAGES = ("google-colab-cli==0.7.5", "jupyter-server>=2.14,<3")
 
 FRONT_END = '''\
 """The real client; only the calls to Google are answered from a file."""
-import json, os, pathlib, types, uuid
+import contextlib, fcntl, json, os, pathlib, types, uuid
 import colab_cli.common as common
 from colab_cli.client import (AssignmentVariant, ColabRequestError, ListedAssignment, PostAssignmentResponse,
     TooManyAssignmentsError)
@@ -31,6 +34,17 @@ from colab_cli.cli import main
 
 FOLDER = pathlib.Path(os.environ["OFFLINE_COLAB"])
 DB = FOLDER / "assignments.json"
+
+@contextlib.contextmanager
+def changed():
+    """The rows, to be changed by one process at a time; whoever reads them meets the old ones or the new ones."""
+    with open(FOLDER / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        rows = json.loads(DB.read_text()) if DB.exists() else []
+        yield rows
+        new = DB.with_suffix(".new")
+        new.write_text(json.dumps(rows))
+        os.replace(new, DB)
 
 class FrontEnd:
     def rows(self):
@@ -46,12 +60,14 @@ class FrontEnd:
                    variant=AssignmentVariant[variant.value].value, machineShape=int(shape or 0),
                    runtimeProxyInfo=dict(token="secret-token", tokenExpiresInSeconds=3600,
                                          url=(FOLDER / "url").read_text()))
-        DB.write_text(json.dumps(self.rows() + [row]))
+        with changed() as rows:
+            rows.append(row)
         return PostAssignmentResponse.model_validate(row)
     def list_assignments(self):
         return [ListedAssignment.model_validate(row) for row in self.rows()]
     def unassign(self, endpoint):
-        DB.write_text(json.dumps([row for row in self.rows() if row["endpoint"] != endpoint]))
+        with changed() as rows:
+            rows[:] = [row for row in rows if row["endpoint"] != endpoint]
     def get_consumption_user_info(self):
         balance = FOLDER / "balance"
         return types.SimpleNamespace(
@@ -65,8 +81,9 @@ def serve(path):
     """Fork once a call: importing the client takes seconds. The caller sends its descriptors, arguments and folder."""
     import socket, sys
     listener = socket.socket(socket.AF_UNIX)
-    listener.bind(path)
+    listener.bind(path + ".new")
     listener.listen()
+    os.rename(path + ".new", path)
     while True:
         caller, _ = listener.accept()
         if os.fork():
@@ -181,15 +198,6 @@ class OfflineColab:
         argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
         (kernel / "kernel.json").write_text(json.dumps({"argv": argv, "display_name": "VM", "language": "python"}))
         (folder / "front_end.py").write_text(FRONT_END)
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        (folder / "url").write_text(f"http://127.0.0.1:{port}")
-        server = [
-            *(client_python, "-m", "jupyter_server", "--ip=127.0.0.1", f"--port={port}", "--no-browser"),
-            *("--allow-root", "--IdentityProvider.token=", "--ServerApp.password="),
-            *("--ServerApp.disable_check_xsrf=True", f"--ServerApp.root_dir={self.content.parent}"),
-        ]
         server_env = {
             "HOME": str(home),
             "IPYTHONDIR": str(folder / "ipython"),
@@ -197,41 +205,64 @@ class OfflineColab:
             "OFFLINE_CONTENT": str(self.content),
             "OMP_NUM_THREADS": "1",
         }
-        client = [client_python, folder / "front_end.py"]
+        for _ in range(PORT_ATTEMPTS):
+            with socket.socket() as probe:
+                probe.bind(("127.0.0.1", 0))
+                port = probe.getsockname()[1]
+            url = f"http://127.0.0.1:{port}"
+            server = [
+                *(client_python, "-m", "jupyter_server", "--ip=127.0.0.1", f"--port={port}", "--no-browser"),
+                *("--allow-root", "--IdentityProvider.token=", "--ServerApp.password=", "--ServerApp.port_retries=0"),
+                *("--ServerApp.disable_check_xsrf=True", f"--ServerApp.root_dir={self.content.parent}"),
+            ]
+            if self._started(server, server_env, lambda url=url: answers(f"{url}/api/status")):
+                break  # else somebody else has taken the port meanwhile
+        else:
+            raise self._failed()
+        (folder / "url").write_text(url)
         client_env = {"HOME": str(home), "OFFLINE_COLAB": str(folder), "COLAB_CLI_RETRY_BACKOFF": "0"}
-        for command, extra in ((server, server_env), (client, client_env)):
-            with (folder / "vm.log").open("ab") as log:
-                self.processes.append(
-                    subprocess.Popen(
-                        list(map(str, command)),
-                        cwd=self.content.parent,
-                        stdin=subprocess.DEVNULL,
-                        stdout=log,
-                        stderr=log,
-                        env={**os.environ, **extra},
-                    )
-                )
-        self._wait_until_up(f"http://127.0.0.1:{port}/api/status")
+        if not self._started([client_python, folder / "front_end.py"], client_env, (folder / "client.sock").exists):
+            raise self._failed()
 
-    def _wait_until_up(self, url: str) -> None:
-        end = time.monotonic() + 120
-        while time.monotonic() < end:
-            try:
-                with urllib.request.urlopen(url, timeout=5):
-                    if (self.folder / "client.sock").exists():
-                        return
-            except OSError:
-                if any(process.poll() is not None for process in self.processes):
-                    break
+    def _started(self, command: list, env: dict[str, str], is_up: Callable[[], bool]) -> bool:
+        """Start a program that stays; false when it has ended, or does not get up."""
+        with (self.folder / "vm.log").open("ab") as log:
+            process = subprocess.Popen(
+                list(map(str, command)),
+                cwd=self.content.parent,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, **env},
+            )
+        self.processes.append(process)
+        end = time.monotonic() + 300
+        while process.poll() is None and time.monotonic() < end:
+            if is_up():
+                return process.poll() is None
             time.sleep(0.1)
+        return False
+
+    def _failed(self) -> RuntimeError:
         self.close()
-        raise RuntimeError(f"the loopback VM did not come up: {(self.folder / 'vm.log').read_text()[-2000:]}")
+        return RuntimeError(f"the loopback VM did not come up: {(self.folder / 'vm.log').read_text()[-2000:]}")
 
     @property
     def assignments(self) -> list[dict]:
         """What Google would take money for."""
         file = self.folder / "assignments.json"
         return json.loads(file.read_text()) if file.exists() else []
+
+    @contextlib.contextmanager
+    def changed_assignments(self) -> Iterator[list[dict]]:
+        """The assignments, to be changed by one process at a time."""
+        with (self.folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            rows = self.assignments
+            yield rows
+            new = self.folder / "assignments.new"
+            new.write_text(json.dumps(rows))
+            os.replace(new, self.folder / "assignments.json")
 
     def rent_elsewhere(self) -> str:
         """A VM that this client has no name for; its endpoint."""
@@ -242,15 +273,20 @@ class OfflineColab:
             "machineShape": 0,
             "runtimeProxyInfo": {"token": "secret-token", "tokenExpiresInSeconds": 3600, "url": "http://127.0.0.1:9"},
         }
-        (self.folder / "assignments.json").write_text(json.dumps([*self.assignments, row]))
+        with self.changed_assignments() as rows:
+            rows.append(row)
         return row["endpoint"]
 
     def reclaim(self, endpoint: str, base: str) -> None:
         """Take a VM away that holds a run's folder: its assignment, its processes and its files."""
-        rows = [row for row in self.assignments if row["endpoint"] != endpoint]
-        (self.folder / "assignments.json").write_text(json.dumps(rows))
-        self.signal_programs(signal.SIGKILL, base)
-        shutil.rmtree(base, ignore_errors=True)
+        with self.changed_assignments() as rows:
+            rows[:] = [row for row in rows if row["endpoint"] != endpoint]
+        # All at once: a look at the VM must not find the folder of a supervisor that was ended.
+        gone = Path(f"{base}-gone")
+        os.rename(base, gone)
+        while self.signal_programs(signal.SIGKILL, base):
+            time.sleep(0.05)
+        shutil.rmtree(gone, ignore_errors=True)
 
     def signal_programs(self, number: int, base: str | Path, word: str = "") -> list[int]:
         """Send a signal to what runs on a VM in a run's folder, and has `word` in its command line; those."""
@@ -262,8 +298,9 @@ class OfflineColab:
             ours = str(base) in line or str(base) in cwd
             server = process.pid in [each.pid for each in self.processes] or "ipykernel" in line
             if ours and not server and word in line:
-                process.send_signal(number)
-                found.append(process.pid)
+                with contextlib.suppress(psutil.NoSuchProcess):  # it has just ended
+                    process.send_signal(number)
+                    found.append(process.pid)
         return found
 
     def refuse(self, why: str) -> None:
@@ -287,7 +324,19 @@ class OfflineColab:
         self.signal_programs(signal.SIGKILL, self.content)
         for process in self.processes:
             process.terminate()
-            process.wait(timeout=30)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=120)
+            process.kill()
+            process.wait()
+
+
+def answers(url: str) -> bool:
+    """Does a server answer there?"""
+    try:
+        with urllib.request.urlopen(url, timeout=5):
+            return True
+    except OSError:
+        return False
 
 
 def find_python() -> str | None:
@@ -322,7 +371,10 @@ def install_client(folder: Path) -> tuple[Path | None, str]:
             [python, "-m", "venv", "--clear", own.parent.parent],
             [own, "-m", "pip", "install", "-q", *CLIENT_PACKAGES],
         ):
-            made = subprocess.run(command, capture_output=True, text=True, timeout=900)
+            try:
+                made = subprocess.run(command, capture_output=True, text=True, timeout=900)
+            except subprocess.TimeoutExpired:
+                return None, "google-colab-cli could not be installed: pip took more than 15 minutes"
             if made.returncode:
                 words = (made.stderr or made.stdout).strip().splitlines()
                 return None, f"google-colab-cli could not be installed: {words[-1] if words else command}"

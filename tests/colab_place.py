@@ -39,7 +39,7 @@ class ColabPlace(Workplace):
         return records.read(self / f"{model}/{run}/colab.json", ColabSession)
 
     def log(self, run: str, model: str = "m") -> str:
-        return (self / f"{model}/{run}/run.log").read_text()
+        return (self / f"{model}/{run}/run.log").read_text(errors="replace")
 
 
 def make_place(folder: Path, python: Path | None) -> Iterator[ColabPlace]:

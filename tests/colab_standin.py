@@ -7,6 +7,8 @@ usage, sessions, new, exec, upload, download, stop. Tests compare it with the re
 """
 
 import argparse
+import contextlib
+import fcntl
 import json
 import os
 import re
@@ -14,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 FOLDER = Path(os.environ["OFFLINE_COLAB"])
@@ -26,8 +29,23 @@ def read(path: Path, default):
     return json.loads(path.read_text()) if path.exists() else default
 
 
+def write(path: Path, value) -> None:
+    """Replace a file, so that a reader meets the old one or the new one."""
+    new = path.with_name(f"{path.name}.{os.getpid()}")
+    new.write_text(json.dumps(value))
+    os.replace(new, path)
+
+
 def rows() -> list[dict]:
     return read(ROWS, [])
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """What is changed meanwhile, is changed by one process at a time."""
+    with (FOLDER / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def say(text: str) -> None:
@@ -51,16 +69,18 @@ def usage(args: argparse.Namespace) -> None:
 
 
 def sessions(args: argparse.Namespace) -> None:
-    known = read(args.config, {})
-    living = {row["endpoint"] for row in rows()}
-    kept = {name: session for name, session in known.items() if session["endpoint"] in living}
+    with alone():
+        known, listed = read(args.config, {}), rows()
+        living = {row["endpoint"] for row in listed}
+        kept = {name: session for name, session in known.items() if session["endpoint"] in living}
+        if len(kept) < len(known):
+            write(args.config, kept)
     if len(kept) < len(known):
-        args.config.write_text(json.dumps(kept))
         say(f"[colab] Pruned {len(known) - len(kept)} stale local session(s).")
     if not living:
         say("[colab] No active sessions found on server.")
     names = {session["endpoint"]: name for name, session in kept.items()}
-    for row in rows():
+    for row in listed:
         name = names.get(row["endpoint"], "?")
         say(f"[{name}] {row['endpoint']} | Hardware: {row['accelerator']} | Shape: Standard | Variant: GPU")
 
@@ -75,8 +95,9 @@ def new(args: argparse.Namespace) -> None:
     if why:
         sys.exit(f"[colab] Backend rejected accelerator '{gpu}'. You may not have quota for this accelerator.")
     endpoint = "fake-" + uuid.uuid4().hex[:8]
-    ROWS.write_text(json.dumps([*rows(), {"accelerator": gpu, "endpoint": endpoint}]))
-    args.config.write_text(json.dumps({**read(args.config, {}), args.session: {"endpoint": endpoint}}))
+    with alone():
+        write(ROWS, [*rows(), {"accelerator": gpu, "endpoint": endpoint}])
+        write(args.config, {**read(args.config, {}), args.session: {"endpoint": endpoint}})
     say("[colab] Session READY.")
 
 
@@ -117,14 +138,16 @@ def download(args: argparse.Namespace) -> None:
 
 
 def stop(args: argparse.Namespace) -> None:
-    known = read(args.config, {})
-    session = known.pop(args.session, None)
+    with alone():
+        known = read(args.config, {})
+        session = known.pop(args.session, None)
+        if session is not None:
+            write(ROWS, [row for row in rows() if row["endpoint"] != session["endpoint"]])
+            write(args.config, known)
     if session is None:
         say(f"[colab] Session '{args.session}' not found.")
         return
     say(f"[colab] Stopping session '{args.session}'...")
-    ROWS.write_text(json.dumps([row for row in rows() if row["endpoint"] != session["endpoint"]]))
-    args.config.write_text(json.dumps(known))
     say("[colab] Session terminated.")
 
 

@@ -4,6 +4,7 @@ The tests run in the order of this file, each on what those before it left; with
 can be installed, else with the stand-in: the id says which, and the reason of the skipped ones says why.
 """
 
+import contextlib
 import json
 import os
 import shutil
@@ -12,13 +13,14 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from colab_place import REAL, STANDIN, ColabPlace, client_python, make_place
 from msgspec.structs import asdict
 from processes import wait_until
-from workplace import SAMPLE
+from workplace import LONG_S, SAMPLE
 
 from rlvr import records
 from rlvr.records import Completion, Step
@@ -43,7 +45,7 @@ def lines(path, record_type) -> list[dict]:
 
 
 def until(condition) -> None:
-    assert wait_until(condition, 300)
+    assert wait_until(condition, LONG_S)
 
 
 def wait_for_base(place: ColabPlace, run: str) -> None:
@@ -54,6 +56,17 @@ def wait_for_base(place: ColabPlace, run: str) -> None:
 def wait_for_checkpoint(place: ColabPlace, run: str) -> None:
     checkpoints = place / f"m/{run}/checkpoints"
     until(lambda: checkpoints.exists() and any(checkpoints.iterdir()))
+
+
+@contextlib.contextmanager
+def trainer_held(place: ColabPlace, run: str) -> Iterator[None]:
+    """Let the trainer on the VM, as soon as it is there, stand still meanwhile."""
+    base = place.session(run).base
+    until(lambda: place.colab.signal_programs(signal.SIGSTOP, base, TRAINER))
+    try:
+        yield
+    finally:
+        place.colab.signal_programs(signal.SIGCONT, base, TRAINER)
 
 
 def stop_trainer_at(place: ColabPlace, run: str, step: int) -> None:
@@ -73,9 +86,10 @@ def test_a_mirrored_run_cannot_be_told_from_a_local_one(place):
     printed = place.ctl("train", "--on-colab", "--gpu", "t4", "--parent", "001")
     assert "Colab: 100 compute units. The rate of a T4 is told" in printed and "warm start from 001" in printed
     wait_for_base(place, "003")
-    listed = json.loads(place.ctl("colab", "ps", "--json"))
-    assert [(row["hardware"], row["run"], row["in_use"]) for row in listed] == [("T4", "m/003", True)]
-    assert "m/003 runs on it" in place.ctl("colab", "ps")
+    with trainer_held(place, "003"):
+        listed = json.loads(place.ctl("colab", "ps", "--json"))
+        assert [(row["hardware"], row["run"], row["in_use"]) for row in listed] == [("T4", "m/003", True)]
+        assert "m/003 runs on it" in place.ctl("colab", "ps")
     for run in ("002", "003"):
         assert place.wait_for(run, "done", "failed", "lost").state == "done", place.log(run)
     assert place.colab.assignments == []
@@ -134,16 +148,15 @@ def test_everything_that_can_happen_to_one_run(place):
     first = place.session("005")
     stop_trainer_at(place, "005", 1)
     place.wait_for_step("005", 1)
-    log = place / "m/005/run.log"
 
     colab.go_offline()
-    until(lambda: "Colab cannot be reached" in log.read_text())
+    until(lambda: "Colab cannot be reached" in place.log("005"))
     until(lambda: "not reached for" in place.status("005").message)
     assert "Colab cannot be reached" in place.ctl("colab", "ps", code=2)
     colab.cut_next_download()
     colab.go_online()
     os.truncate(place / "m/005/trace.jsonl", 5000)  # so that there is something to fetch, in the middle of a line
-    until(lambda: "is not whole: it is fetched again" in log.read_text())
+    until(lambda: "is not whole: it is fetched again" in place.log("005"))
     until(lambda: (place / "m/005/trace.jsonl").stat().st_size > 5000)
     assert place.status("005").state == "running"
 
@@ -151,12 +164,12 @@ def test_everything_that_can_happen_to_one_run(place):
     os.kill(supervisor, signal.SIGKILL)
     until(lambda: place.status("005").state == "lost")
     process = place.start("colab", "ps")
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=LONG_S)
     assert first.session in out and process.returncode == 0
     assert f"WARNING: VM {first.endpoint} costs money, and it is left of m/005, lost" in err, err
     assert "005: fetched up to step" in place.ctl("colab", "pull", "005", "--checkpoints")
     place.ctl("resume", "005")
-    until(lambda: f"found VM {first.session} again: training" in log.read_text())
+    until(lambda: f"found VM {first.session} again: training" in place.log("005"))
     assert [row["endpoint"] for row in colab.assignments] == [first.endpoint]
 
     colab.signal_programs(signal.SIGCONT, first.base, TRAINER)
@@ -164,7 +177,7 @@ def test_everything_that_can_happen_to_one_run(place):
     wait_for_checkpoint(place, "005")
     before = (place / "m/005/metrics.jsonl").read_bytes()
     colab.reclaim(first.endpoint, first.base)
-    until(lambda: "a new one goes on from the last mirrored checkpoint (restart 1)" in log.read_text())
+    until(lambda: "a new one goes on from the last mirrored checkpoint (restart 1)" in place.log("005"))
     status = place.wait_for("005", "done", "failed", "lost")
     assert (status.state, status.step, status.max_steps) == ("done", 8, 8), place.log("005")
     assert colab.assignments == []
@@ -188,7 +201,7 @@ def test_stopped_with_and_without_a_supervisor(place):
     place.ctl("train", "--on-colab", "--gpu", "L4", "-o", "max_steps=500", "-o", "save_steps=500")
     place.wait_for_step("006", 1)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=300)
+    out, err = process.communicate(timeout=LONG_S)
     assert process.returncode == 130, (out, err)
     assert "asking the trainer on the VM to stop, with a checkpoint" in out
     status = place.status("006")
@@ -252,30 +265,32 @@ def test_one_vm_for_several_runs(place):
     assert "MiB at /content/m-003-adapter.tar.gz" in place.ctl("colab", "push", "003")
     assert (colab.content / "m-003-adapter.tar.gz").stat().st_size > 1000
     process = place.start("colab", "ps")
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=LONG_S)
     assert "kept by colab up and nothing runs on it" in out and "rlvrctl.py colab down gives it back" in err
     # One at a time: a VM has one GPU.
     place.ctl("colab", "train", "-o", "max_steps=2")
-    place.ctl("colab", "train", "-o", "max_steps=2")
-    until(lambda: place.status("009").waiting_for == "008")
-    # It is taken back, and replaced under its name.
     wait_for_base(place, "008")
     session = place.session("008")
     assert not session.own
-    colab.reclaim(session.endpoint, session.base)
+    with trainer_held(place, "008"):
+        place.ctl("colab", "train", "-o", "max_steps=2")
+        until(lambda: place.status("009").waiting_for == "008")
+        # It is taken back, and replaced under its name.
+        colab.reclaim(session.endpoint, session.base)
     until(lambda: "(restart 1)" in place.log("008") and "sending" in place.log("008").partition("(restart 1)")[2])
     assert f"VM {session.session} (L4) is up already." in place.ctl("colab", "up")
     until(lambda: place.session("008").base not in ("", session.base))
     base = place.session("008").base
-    assert "used by 008 009: rlvrctl.py kill 008 009 first" in place.ctl("colab", "down", code=2)
-    assert "taken out of the queue" in place.ctl("colab", "stop", "009")
+    with trainer_held(place, "008"):
+        assert "used by 008 009: rlvrctl.py kill 008 009 first" in place.ctl("colab", "down", code=2)
+        assert "taken out of the queue" in place.ctl("colab", "stop", "009")
     assert place.wait_for("008", "done", "failed", "lost").state == "done", place.log("008")
     assert [row["accelerator"] for row in colab.assignments] == ["L4"]
     assert not os.path.exists(base)  # cleared, with everything fetched
     assert not (place / "m/008/colab.json").exists()
     endpoint = colab.rent_elsewhere()
     process = place.start("colab", "down")
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=LONG_S)
     assert process.returncode == 0 and "is given back." in out
     assert f"WARNING: VM {endpoint} costs money, and it has no name here" in err
     assert [row["endpoint"] for row in colab.assignments] == [endpoint]

@@ -50,7 +50,7 @@ def run_client(colab: OfflineColab, *arguments: object, **options) -> subprocess
         env=colab.env,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         stdin=subprocess.DEVNULL,
         **options,
     )
@@ -236,7 +236,7 @@ def assert_refused(place: ColabPlace, says: str, *commands, env=None) -> None:
     before = place.tree()
     for command in commands:
         process = place.start(*command, env=env or place.colab.env)
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=600)
         assert process.returncode == 2, (command, out, err)
         assert err.startswith("error: ") and err.count("\n") == 1 and says in err, (command, err)
     assert place.tree() == before
@@ -465,5 +465,5 @@ def test_what_is_sent_up_runs_without_what_only_people_need(tmp_path, root):
         text = (
             f"{blocked}import runpy\nsys.argv = {arguments!r}\nrunpy.run_path({arguments[0]!r}, run_name='__main__')"
         )
-        done = subprocess.run([sys.executable, "-c", text], cwd=code, capture_output=True, text=True, timeout=120)
+        done = subprocess.run([sys.executable, "-c", text], cwd=code, capture_output=True, text=True, timeout=600)
         assert done.returncode == 0 and "usage:" in done.stdout, done.stderr
