@@ -9,6 +9,13 @@ from oeis_rlvr import ALLOWED_IMPORTS, REWARD_FUNCS, Task
 from rlvr.config import TrainConfig
 from rlvr.errors import RlvrError
 
+
+@pytest.fixture(autouse=True)
+def ample(monkeypatch):
+    """CPU time that no program of these tests needs but the endless one, on a slow machine either."""
+    monkeypatch.setattr(oeis_rlvr._sandbox(**oeis_rlvr._sandbox_options), "first_pass_s", 1.5)
+
+
 SQUARES = Task("A000290", "The squares.", 0, tuple(n * n for n in range(10)), tuple(n * n for n in range(10, 30)))
 
 SOLVED = "def a(n):\n    return n * n"
@@ -107,7 +114,7 @@ def test_reward_functions_in_trl_signature_agree_with_the_grade():
 
 def test_the_rewards_of_a_batch_share_one_run(monkeypatch):
     runs = []
-    sandbox = oeis_rlvr._sandbox()
+    sandbox = oeis_rlvr._sandbox(**oeis_rlvr._sandbox_options)
     real = sandbox.run
     monkeypatch.setattr(sandbox, "run", lambda jobs: (runs.append(len(jobs)), real(jobs))[1])
     row = SQUARES.columns()

@@ -27,10 +27,14 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+LIMITS = {"first_pass_s": 0.4, "second_pass_s": 0.5}
+"""CPU seconds: many times what an attack takes that ends by itself, and not long to wait for those that do not."""
+
+
 @pytest.fixture(scope="module")
 def sandbox():
     before = children()  # another test's sandbox may be alive in this process
-    with Sandbox(second_pass_s=0.5) as sandbox:
+    with Sandbox(**LIMITS) as sandbox:
         yield sandbox
     assert set(children()) <= set(before)
 
@@ -127,7 +131,7 @@ REACHING_OUT = [name for name in ATTACKS if name.startswith(BEGINNINGS) and "num
     ],
 )
 def test_attacks_on_a_host_with_fewer_layers(open_folder, without, isolation):
-    with Sandbox(workers=1, without=frozenset(without)) as sandbox:
+    with Sandbox(workers=1, without=frozenset(without), **LIMITS) as sandbox:
         results = run_attacks(sandbox, open_folder, [*REACHING_OUT, "fork bomb", "deadlock", "endless loop"])
         assert {result.isolation for result in results.values()} == {isolation}
         assert sandbox.isolation == isolation
@@ -137,10 +141,11 @@ AS_A_USER = """
 import os, sys, tempfile
 from pathlib import Path
 sys.path[:0] = [{root!r}, {tests!r}]
-from test_sandbox_attacks import REACHING_OUT, Sandbox, run_attacks
+from test_sandbox_attacks import LIMITS, REACHING_OUT, Sandbox, run_attacks
 assert os.getuid() == 65534
 for without in ((), ("namespaces",)):
-    with tempfile.TemporaryDirectory() as folder, Sandbox(workers=1, without=frozenset(without)) as sandbox:
+    options = {{"workers": 1, "without": frozenset(without), **LIMITS}}
+    with tempfile.TemporaryDirectory() as folder, Sandbox(**options) as sandbox:
         run_attacks(sandbox, Path(folder), REACHING_OUT + ["read through numpy.memmap"] * (not without))
         print(sandbox.isolation)
 """
@@ -178,12 +183,12 @@ def test_attacks_as_an_ordinary_user_when_root(open_folder):
         ]
         command = show + command
     try:
-        probe = subprocess.run([*command, "-c", "import sympy, pytest"], capture_output=True, text=True)
+        probe = subprocess.run([*command, "-c", "import sympy, pytest"], capture_output=True, text=True, timeout=300)
     except FileNotFoundError as missing:
         pytest.skip(f"needs {missing.filename}")
     if probe.returncode:
         pytest.skip(f"an ordinary user cannot start this Python here: {probe.stderr[-200:]}")
-    done = subprocess.run([*command, str(script)], capture_output=True, text=True)
+    done = subprocess.run([*command, str(script)], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.split()[1] == "no-namespaces"
 
@@ -250,7 +255,7 @@ def test_one_candidate_does_not_change_the_next():
     for number, saboteur in enumerate(saboteurs):
         jobs += [job(saboteur, lambda n: n)]
         jobs += [job(code.format(number), lambda n: math.comb(n, 2) + 3) for code in (light, heavy)]
-    with Sandbox(workers=1) as sandbox:
+    with Sandbox(workers=1, first_pass_s=5.0) as sandbox:
         results = sandbox.run(jobs)
     honest = [result for place, result in enumerate(results) if place % 3]
     assert {result.verdict for result in honest} == {"ok"}
@@ -271,7 +276,7 @@ def test_no_trace_of_an_earlier_source_is_left():
             frame = frame.f_back
         return -1
     """
-    with Sandbox(workers=1) as sandbox:
+    with Sandbox(workers=1, first_pass_s=5.0) as sandbox:
         padding = "# " + "x" * 3000
         sandbox.run(
             [job(f"{padding}\ndef a(n): return 'this_must_be_' 'forgotten'\n# this_must_be_forgotten", lambda n: n)]

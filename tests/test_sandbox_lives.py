@@ -4,6 +4,7 @@ Run: python -m pytest tests/test_sandbox_lives.py
 """
 
 import contextlib
+import gc
 import os
 import platform
 import signal
@@ -32,22 +33,23 @@ def test_thousands_of_programs_leave_nothing_behind():
         "import os\ndef a(n): os._exit(3)  # {}",
         "def a(n): return 1 << 120000  # {}",
     ]
+    gc.collect()  # what earlier tests have left open shall not be closed in between
     others = set(children())
-    with Sandbox() as sandbox:
+    with Sandbox(first_pass_s=5.0) as sandbox:
         assert sandbox._pool is not None
         while not sandbox._pool.live or {zygote.state for zygote in sandbox._pool.live} != {"ready"}:
             sandbox.run([job(kind.format(time.monotonic_ns()), lambda n: n) for kind in kinds])
-        before = set(os.listdir("/proc/self/fd")), set(children())
-        workers = {pid for guard in before[1] - others for pid in (guard, *descendants(guard))}
+        before = set(os.listdir("/proc/self/fd")), set(children()) - others
+        workers = {pid for guard in before[1] for pid in (guard, *descendants(guard))}
         worker_fds = {pid: len(os.listdir(f"/proc/{pid}/fd")) for pid in workers}
         results = sandbox.run([job(kinds[k % 5].format(k), lambda n: n, range(3)) for k in range(2000)])
         assert [r.verdict for r in results] == ["ok", "wrong", "syntax_error", "crash", "flood"] * 400
-        assert (set(os.listdir("/proc/self/fd")), set(children())) == before
+        assert (set(os.listdir("/proc/self/fd")), set(children()) - others) == before
         assert workers <= descendants(os.getpid())
         assert {pid: len(os.listdir(f"/proc/{pid}/fd")) for pid in workers} == worker_fds
         assert sandbox.infra_counts == {}
     assert not any(alive(pid) for pid in workers)
-    assert set(children()) == others
+    assert set(children()) <= others
 
 
 def test_a_light_batch_starts_no_heavy_worker():
@@ -75,7 +77,7 @@ def test_a_killed_worker_costs_no_score(victim):
         assert {result.verdict for result in results} == {"ok"}
         assert wait_until(lambda: not alive(zygote) and not alive(guard))
         assert sandbox.run([job("def a(n): return n + 2", lambda n: n + 2)])[0].verdict == "ok"
-    assert set(children()) == before
+    assert set(children()) <= before
 
 
 def test_infra_when_every_worker_dies():
@@ -103,12 +105,12 @@ def test_infra_when_every_worker_dies():
             killer.join()
         assert result.verdict == "infra" and result.passes == 3
         assert sum(sandbox.infra_counts.values()) == 3
-    assert set(children()) == before
+    assert set(children()) <= before
 
 
 def test_from_threads_that_end_and_several_at_once():
     before = set(children())
-    with Sandbox(workers=1) as shared, Sandbox(workers=1) as other:
+    with Sandbox(workers=1, first_pass_s=5.0) as shared, Sandbox(workers=1, first_pass_s=5.0) as other:
         verdicts = []
 
         def work(box, number):
@@ -124,11 +126,11 @@ def test_from_threads_that_end_and_several_at_once():
             assert verdicts == ["ok"] * 30
             verdicts.clear()
         assert len(set(children()) - before) == 2
-    assert set(children()) == before
+    assert set(children()) <= before
 
 
 def test_after_a_fork_the_child_has_workers_of_its_own():
-    with Sandbox(workers=1) as sandbox:
+    with Sandbox(workers=1, first_pass_s=5.0) as sandbox:
         sandbox.run([job("def a(n): return n", lambda n: n)])
         pid = os.fork()
         if pid == 0:
@@ -164,13 +166,13 @@ def script(setup: str = "", then: str = "", **popen) -> subprocess.Popen:
 @pytest.mark.parametrize("closed", ["(0,)", "(0, 2)"])
 def test_with_standard_streams_closed(closed):
     process = script(setup=f"for fd in {closed}: os.close(fd)", then="sandbox.close(); print('closed')")
-    out, _ = process.communicate()
+    out, _ = process.communicate(timeout=300)
     assert out.split() == ["ok", "closed"] and process.returncode == 0
 
 
 def test_exit_without_close():
     process = script(then="pass")
-    out, err = process.communicate()
+    out, err = process.communicate(timeout=300)
     assert (out.split(), err, process.returncode) == (["ok"], "", 0)
 
 
@@ -182,7 +184,7 @@ def test_workers_end_with_the_grader(how):
     assert wait_until(lambda: len(descendants(process.pid)) > 2)  # guards, zygotes, and a candidate at work
     below = descendants(process.pid)
     os.kill(process.pid, how) if how == signal.SIGKILL else os.killpg(process.pid, how)
-    process.wait()
+    process.wait(timeout=300)
     assert wait_until(lambda: not any(alive(pid) for pid in below))
     if how == signal.SIGINT:
         assert "KeyboardInterrupt" in process.stderr.read()
@@ -194,5 +196,5 @@ def test_workers_end_with_the_grader(how):
 def test_in_a_process_with_torch_and_its_threads():
     pytest.importorskip("torch")
     setup = "import torch\ntorch.randn(300, 300) @ torch.randn(300, 300)"
-    out, err = script(setup=setup, then="sandbox.close()").communicate()
+    out, err = script(setup=setup, then="sandbox.close()").communicate(timeout=300)
     assert out.split() == ["ok"], err
