@@ -143,7 +143,7 @@ def test_the_next_cycle_and_an_evaluation_work_on_it(place):
 def test_everything_that_can_happen_to_one_run(place):
     """No network, a broken piece, a supervisor that dies, a VM that is taken back: each step and completion once."""
     colab = place.colab
-    place.ctl("train", "--on-colab", "--gpu", "T4", "--parent", "003", "-o", "max_steps=8", "-o", "save_steps=1")
+    place.ctl("train", "--on-colab", "--gpu", "T4", "--parent", "003", "-o", "max_steps=12", "-o", "save_steps=1")
     wait_for_base(place, "005")
     first = place.session("005")
     stop_trainer_at(place, "005", 1)
@@ -179,16 +179,16 @@ def test_everything_that_can_happen_to_one_run(place):
     colab.reclaim(first.endpoint, first.base)
     until(lambda: "a new one goes on from the last mirrored checkpoint (restart 1)" in place.log("005"))
     status = place.wait_for("005", "done", "failed", "lost")
-    assert (status.state, status.step, status.max_steps) == ("done", 8, 8), place.log("005")
+    assert (status.state, status.step, status.max_steps) == ("done", 12, 12), place.log("005")
     assert colab.assignments == []
     assert "Resuming after step" in place.log("005")
     metrics = (place / "m/005/metrics.jsonl").read_bytes()
     assert metrics.startswith(before[: before.index(b"\n") + 1])  # it went on, it did not begin anew
-    assert [step["step"] for step in lines(place / "m/005/metrics.jsonl", Step)] == list(range(1, 9))
+    assert [step["step"] for step in lines(place / "m/005/metrics.jsonl", Step)] == list(range(1, 13))
     counts = Counter(
         (each["step"], each["group"], each["sample"]) for each in lines(place / "m/005/trace.jsonl", Completion)
     )
-    assert len(counts) == 8 * 16 and set(counts.values()) == {1}
+    assert len(counts) == 12 * 16 and set(counts.values()) == {1}
     assert (place / "m/005/adapter/adapter_config.json").exists()
     assert not list((place / "m/005").glob(".*"))
     assert "secret-token" not in place.log("005") and "Traceback" not in place.log("005")
