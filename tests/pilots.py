@@ -11,6 +11,7 @@ import pytest
 from rich.text import Text
 from textual.app import App
 from textual.pilot import Pilot
+from textual.widgets import Input
 from training_tree import make_training_tree
 
 from rlvr import cycles
@@ -45,25 +46,69 @@ def training_tree(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
         process.wait()
 
 
-async def until(pilot: Pilot, wanted: Callable[[], Any], timeout_s: float = 60.0) -> None:
+async def settle(pilot: Pilot) -> None:
+    """Let every widget handle what it was sent, and what that sets off, five times over.
+
+    Pilot waits for a CPU that idles instead, which on a busy machine is too early: a key is a chain of messages.
+    """
+    for _ in range(5):
+        await pilot.pause(0)
+
+
+async def until(pilot: Pilot, wanted: Callable[[], Any], timeout_s: float = 120.0) -> None:
     """Let the application go on until something is so."""
     end = time.monotonic() + timeout_s
     while not wanted():
-        assert time.monotonic() < end, "it never came about"
+        assert time.monotonic() < end, f"it never came about:\n{words(pilot.app)}"
         await pilot.pause(0.05)
 
 
 async def opened(pilot: Pilot) -> RunsPage:
     """The list of runs, filled."""
     await until(pilot, lambda: isinstance(pilot.app.screen, RunsPage) and len(pilot.app.screen.table.cells) > 0)
+    await settle(pilot)
     page = pilot.app.screen
     assert isinstance(page, RunsPage)
     return page
 
 
+async def press(pilot: Pilot, *keys: str) -> None:
+    """Type keys as a person does: the next one when what the one before set off is over."""
+    for key in keys:
+        await pilot.press(key)
+        await settle(pilot)
+
+
+async def focused(pilot: Pilot, selector: str) -> None:
+    """Wait until the focus is there: keys go elsewhere before."""
+    await until(pilot, lambda: pilot.app.focused in pilot.app.screen.query(selector))
+    await settle(pilot)
+
+
+async def click(pilot: Pilot, selector: str) -> None:
+    """Click on a widget once it has its place on the screen."""
+    await until(pilot, lambda: any(widget.region.area for widget in pilot.app.screen.query(selector)))
+    await settle(pilot)
+    assert await pilot.click(selector), f"something else lies over {selector}"
+
+
 async def write(pilot: Pilot, text: str) -> None:
-    for character in text:
-        await pilot.press("space" if character == " " else character)
+    """Type a text into the field that has the focus, or will have it in a moment."""
+    await until(pilot, lambda: isinstance(pilot.app.focused, Input))
+    await press(pilot, *("space" if character == " " else character for character in text))
+
+
+def heard(app: App) -> list[str]:
+    """What the application says from now on; from the screen a message goes away by itself."""
+    said: list[str] = []
+    notify = app.notify
+
+    def note(message: str, **options: Any) -> None:
+        said.append(message)
+        notify(message, **options)
+
+    app.notify = note  # type: ignore[method-assign]
+    return said
 
 
 def words(app: App) -> str:

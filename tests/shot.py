@@ -40,7 +40,8 @@ class Terminal:
         )
 
     def tmux(self, *arguments: str) -> str:
-        done = subprocess.run(["tmux", "-L", self.socket, *arguments], capture_output=True, text=True, check=True)
+        command = ["tmux", "-u", "-L", self.socket, *arguments]  # UTF-8 whatever the locale
+        done = subprocess.run(command, capture_output=True, encoding="utf-8", check=True)
         return done.stdout
 
     def text(self) -> str:
@@ -55,7 +56,7 @@ class Terminal:
             self.tmux("send-keys", key)
             time.sleep(0.05)
 
-    def wait(self, word: str, timeout_s: float = 20.0) -> str:
+    def wait(self, word: str, timeout_s: float = 120.0) -> str:
         """Wait until the screen holds the word; returns the screen.
 
         Raises:

@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pilots import SIZES, opened, plain, training_tree, until, words, write
+from pilots import SIZES, click, focused, opened, plain, press, training_tree, until, words, write
+from textual.app import App
+from textual.command import CommandList
 from textual.pilot import Pilot
 from textual.widgets import Input
 
@@ -18,6 +20,7 @@ from rlvr.records import Status
 from rlvr.tui.app import Dashboard
 from rlvr.tui.configure import ConfigPage
 from rlvr.tui.dashboard import RunsPage
+from rlvr.tui.table import KeyedTable
 
 ROOT = Path(__file__).parent.parent
 
@@ -81,15 +84,15 @@ async def test_kill_asks_first_and_cancel_is_the_default(tree: Path):
     async with Dashboard().run_test(size=(120, 35)) as pilot:
         page = await opened(pilot)
         page.table.select("003")
-        await pilot.press("K")
+        await press(pilot, "K")
         await until(pilot, lambda: pilot.app.screen.is_modal)
-        assert pilot.app.focused is not None and pilot.app.focused.id == "cancel"
-        await pilot.press("enter")
+        await focused(pilot, "#cancel")
+        await press(pilot, "enter")
         await until(pilot, lambda: pilot.app.screen is page)
         assert supervisor.status_of(cycles.find_run("demo/003")).state == "running"
-        await pilot.press("K")
+        await press(pilot, "K")
         await until(pilot, lambda: pilot.app.screen.is_modal)
-        await pilot.click("#choice-force")
+        await click(pilot, "#choice-force")
         await until(pilot, lambda: supervisor.status_of(cycles.find_run("demo/003")).state == "killed")
         await until(pilot, lambda: "killed" in plain(page.table.cells["003"][1]))
 
@@ -110,9 +113,9 @@ async def test_remove_names_what_depends_on_it_and_moves_all(tree: Path):
     async with Dashboard().run_test(size=(120, 35)) as pilot:
         page = await opened(pilot)
         page.table.select("002/evals/base+001")
-        await pilot.press("d")
+        await press(pilot, "d")
         await until(pilot, lambda: pilot.app.screen.is_modal)
-        await pilot.click("#choice-remove")
+        await click(pilot, "#choice-remove")
         await until(pilot, lambda: not (tree / "training/demo/002/evals/base+001").exists())
         assert any((tree / "training/.trash").iterdir())
         await until(pilot, lambda: "002/evals/base+001" not in page.table.cells)
@@ -122,34 +125,49 @@ async def test_label_is_written_and_shown(tree: Path):
     async with Dashboard().run_test(size=(200, 60)) as pilot:
         page = await opened(pilot)
         page.table.select("002")
-        await pilot.press("L")
+        await press(pilot, "L")
         await until(pilot, lambda: pilot.app.screen.is_modal)
         await write(pilot, "half the rate")
-        await pilot.press("enter")
+        await press(pilot, "enter")
         await until(pilot, lambda: plain(page.table.cells["002"][-1]) == "half the rate")
         assert (tree / "training/demo/002/label.txt").read_text() == "half the rate\n"
+
+
+async def test_a_row_that_is_drawn_before_its_columns_have_their_width_is_not_cut_off_for_good():
+    class Shown(App):
+        def compose(self):
+            yield KeyedTable("Name")
+
+    async with Shown().run_test() as pilot:
+        table = pilot.app.query_one(KeyedTable)
+        table.show({"one": ("A name that is longer than its title",)})
+        table.render_line(1)
+        await until(pilot, lambda: "A name that is longer than its title" in words(pilot.app))
 
 
 async def test_filter_and_escape(tree: Path):
     async with Dashboard().run_test(size=(120, 35)) as pilot:
         page = await opened(pilot)
-        await pilot.press("slash")
+        await press(pilot, "slash")
+        await focused(pilot, "#filter")
         await write(pilot, "evals")
         await until(pilot, lambda: set(page.table.cells) == {"002/evals/base+001", "003/evals/base"})
-        await pilot.press("escape")
+        await press(pilot, "escape")
         await until(pilot, lambda: len(page.table.cells) == 7)
 
 
 async def test_palette_opens_a_run(tree: Path):
     async with Dashboard().run_test(size=(120, 35)) as pilot:
         await opened(pilot)
-        await pilot.press("ctrl+p")
+        await press(pilot, "ctrl+p")
+        await until(pilot, lambda: pilot.app.screen.query(CommandList))
         await write(pilot, "open run 002")
-        await pilot.pause(0.5)
-        await pilot.press("enter")
+        found = pilot.app.screen.query_one(CommandList)
+        await until(pilot, lambda: [option.hit.text for option in found.options][:1] == ["Open run 002"])  # type: ignore
+        await press(pilot, "enter")
         await until(pilot, lambda: type(pilot.app.screen).__name__ == "MonitorPage")
         await until(pilot, lambda: "cycle, done" in words(pilot.app))
-        await pilot.press("escape")
+        await press(pilot, "escape")
         await until(pilot, lambda: isinstance(pilot.app.screen, RunsPage))
 
 
@@ -159,7 +177,7 @@ async def test_palette_opens_a_run(tree: Path):
 
 async def config_page(pilot: Pilot) -> ConfigPage:
     await opened(pilot)
-    await pilot.press("3")
+    await press(pilot, "3")
     await until(pilot, lambda: isinstance(pilot.app.screen, ConfigPage) and pilot.app.screen.drafts is not None)
     page = pilot.app.screen
     assert isinstance(page, ConfigPage)
@@ -171,19 +189,19 @@ async def test_a_form_edit_ends_up_in_training_toml_with_comments_kept(tree: Pat
     file.write_text("# mine\nmax_steps = 80  # enough\n\n[ephemeral]\nlearning_rate = 0.001\n")
     async with Dashboard().run_test(size=(120, 35)) as pilot:
         page = await config_page(pilot)
-        await pilot.press("full_stop")
+        await press(pilot, "full_stop")
         await until(pilot, lambda: page.place.title == "training" and "80" in plain(page.table.cells["max_steps"][1]))
         page.table.select("max_steps")
-        await pilot.press("enter")
+        await press(pilot, "enter")
         await until(pilot, lambda: pilot.app.focused is page.query_one("#field"))
         page.query_one("#field", Input).value = ""
         await write(pilot, "4x")
         await until(pilot, lambda: "must be an integer" in str(page.query_one(".problem").render()))
-        await pilot.press("backspace", "0")
-        await pilot.press("enter")
+        await press(pilot, "backspace", "0")
+        await press(pilot, "enter")
         await until(pilot, lambda: plain(page.table.cells["max_steps"][1]) == "* 40")
         assert tomllib.loads(file.read_text())["max_steps"] == 80  # nothing is written before it is saved
-        await pilot.press("ctrl+s")
+        await press(pilot, "ctrl+s")
         await until(pilot, lambda: "40" in file.read_text())
     assert file.read_text() == "# mine\nmax_steps = 40  # enough\n\n[ephemeral]\nlearning_rate = 0.001\n"
 
@@ -193,17 +211,17 @@ async def test_shadowing_value_is_jumped_to_and_unset(tree: Path):
     layers.set_keys(folder, "permanent", {"learning_rate": "2e-3"}, "train")
     async with Dashboard().run_test(size=(120, 35)) as pilot:
         page = await config_page(pilot)
-        await pilot.press("full_stop")
+        await press(pilot, "full_stop")
         await until(pilot, lambda: page.place.title == "training")
         page.table.select("learning_rate")
-        await until(pilot, lambda: page.table.selected == "learning_rate")
-        row = [plain(cell) for cell in page.table.cells["learning_rate"]]
-        assert row[1:4] == ["0.002", "0.001", "↑ next cycle"]
-        await pilot.press("s")
+        wanted = ["0.002", "0.001", "↑ next cycle"]
+        await until(pilot, lambda: [plain(cell) for cell in page.table.cells["learning_rate"]][1:4] == wanted)
+        assert page.table.selected == "learning_rate"
+        await press(pilot, "s")
         await until(pilot, lambda: page.place.title == "next cycle" and page.table.selected == "learning_rate")
-        await pilot.press("u")
+        await press(pilot, "u")
         await until(pilot, lambda: plain(page.table.cells["learning_rate"][1]) == "* (unset)")
-        await pilot.press("ctrl+s")
+        await press(pilot, "ctrl+s")
         await until(pilot, lambda: "0.001" not in (folder / "training.toml").read_text())
         config, origins = layers.resolve_for(folder, layers.TrainConfig)
         assert (config.learning_rate, origins["learning_rate"]) == (0.002, "training.toml")
@@ -213,19 +231,21 @@ async def test_leaving_with_unsaved_changes_asks(tree: Path):
     async with Dashboard().run_test(size=(120, 35)) as pilot:
         page = await config_page(pilot)
         page.table.select("seed")
-        await pilot.press("enter", "7", "enter")
+        await press(pilot, "enter")
+        await focused(pilot, "#field")
+        await press(pilot, "7", "enter")
         await until(pilot, lambda: plain(page.table.cells["seed"][1]) == "* 7")
-        await pilot.press("1")
+        await press(pilot, "1")
         await opened(pilot)
-        await pilot.press("q")
+        await press(pilot, "q")
         await until(pilot, lambda: pilot.app.screen.is_modal)
-        assert "1 changed key is not saved" in words(pilot.app)
-        await pilot.press("escape")
+        await until(pilot, lambda: "1 changed key is not saved" in words(pilot.app))
+        await press(pilot, "escape")
         await opened(pilot)
-        await pilot.press("3")
+        await press(pilot, "3")
         await until(pilot, lambda: pilot.app.screen is page)
         assert plain(page.table.cells["seed"][1]) == "* 7"
-        await pilot.press("z")
+        await press(pilot, "z")
         await until(pilot, lambda: plain(page.table.cells["seed"][1]) == "")
 
 
@@ -233,7 +253,8 @@ async def test_a_frozen_key_cannot_be_changed(tree: Path):
     async with Dashboard().run_test(size=(120, 35)) as pilot:
         page = await config_page(pilot)
         page.table.select("lora_rank")
-        await pilot.press("enter")
+        await press(pilot, "enter")
+        await focused(pilot, "#field")
         page.query_one("#field", Input).value = "8"
         await until(pilot, lambda: "fixed at 16" in str(page.query_one(".problem").render()))
         assert not page.drafts.changes  # type: ignore[union-attr]
@@ -243,10 +264,11 @@ async def test_a_broken_file_is_an_error_that_names_it(tree: Path):
     (tree / "training/demo/training.toml").write_text("max_step = 3\n")
     async with Dashboard().run_test(size=(120, 35)) as pilot:
         await opened(pilot)
-        await pilot.press("3")
+        await press(pilot, "3")
+        await until(pilot, lambda: isinstance(pilot.app.screen, ConfigPage) and pilot.app.screen.ready)
         await until(pilot, lambda: "unknown key 'max_step'" in str(pilot.app.screen.query_one("#trouble").render()))
         (tree / "training/demo/training.toml").write_text("max_steps = 3\n")
-        await pilot.press("f5")
+        await press(pilot, "f5")
         await until(pilot, lambda: pilot.app.screen.drafts is not None)  # type: ignore[attr-defined]
 
 
@@ -259,13 +281,14 @@ async def test_the_first_model_is_made_in_the_dashboard(tmp_path: Path, monkeypa
     monkeypatch.chdir(tmp_path)
     async with Dashboard().run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: "No model yet" in words(pilot.app))
-        await pilot.press("n")
+        await press(pilot, "n")
         await until(pilot, lambda: pilot.app.screen.is_modal)
+        await focused(pilot, "#name")
         await write(pilot, "003")
         dialog = pilot.app.screen
         await until(pilot, lambda: "not only digits" in str(dialog.query_one(".problem").render()))
         pilot.app.screen.query_one("#name", Input).value = "mine"
-        await pilot.press("enter")
+        await press(pilot, "enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, RunsPage))
         document = tomllib.loads((tmp_path / "training/mine/model.toml").read_text())
         assert document["base_model"] == "tiny" and document["environment"] == "oeis"
@@ -279,7 +302,7 @@ async def test_the_first_model_is_made_in_the_dashboard(tmp_path: Path, monkeypa
 def modules_after(code: str) -> set[str]:
     """The modules that a fresh interpreter has loaded after running this."""
     script = f"import sys\nsys.path.insert(0, {str(ROOT)!r})\n{code}\nprint(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=300)
     return set(done.stdout.split())
 
 
@@ -302,12 +325,14 @@ def test_without_a_terminal_it_says_what_to_use_instead(tmp_path: Path):
 
 
 async def test_a_model_that_vanishes_is_said_once(tree: Path):
-    async with Dashboard().run_test(size=(120, 35)) as pilot:
+    app = Dashboard()
+    told: list[str] = []
+    app.complain = lambda error: told.append(str(error))  # a message on the screen goes away by itself
+    async with app.run_test(size=(120, 35)) as pilot:
         page = await opened(pilot)
         (tree / "training/demo").rename(tree / "gone")
         await until(pilot, lambda: not page.table.cells)
         await pilot.pause(2.5)
-        told = [each.message for each in pilot.app._notifications if "no such model" in each.message]
-        assert len(told) == 1
+        assert len([text for text in told if "no such model" in text]) == 1
         (tree / "gone").rename(tree / "training/demo")
         await until(pilot, lambda: len(page.table.cells) == 7)

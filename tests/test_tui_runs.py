@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from pilots import plain, until, words
+from pilots import click, plain, press, until, words
+from processes import wait_until
 from textual.widgets import Input
 
 from rlvr import cycles, layers, supervisor
@@ -51,15 +52,16 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 async def test_a_cycle_is_started_after_its_plan_was_seen(model: Path):
     async with Dashboard().run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: "no run yet" in words(pilot.app))
-        await pilot.press("n")
+        await press(pilot, "n")
         await until(pilot, lambda: isinstance(pilot.app.screen, NewCycle))
         dialog = pilot.app.screen
-        dialog.query_one("#overrides", Input).value = "max_step=1"
+        await until(pilot, lambda: dialog.query("#overrides"))
+        dialog.query_one("#overrides", Input).value = "max_step=8"
         await until(pilot, lambda: "did you mean 'max_steps'" in " ".join(words(pilot.app).split()))
-        dialog.query_one("#overrides", Input).value = "max_steps=1"
+        dialog.query_one("#overrides", Input).value = "max_steps=8"  # enough to be seen while they run
         await until(pilot, lambda: "cold start from the base model" in words(pilot.app))
-        await until(pilot, lambda: "1 steps" in words(pilot.app))
-        await pilot.press("ctrl+r")
+        await until(pilot, lambda: "8 steps" in words(pilot.app))
+        await press(pilot, "ctrl+r")
         await until(pilot, lambda: [run.name for run in cycles.cycle_runs("m")] == ["001"])
         run = cycles.find_run("001", "m")
         await until(pilot, lambda: supervisor.status_of(run).state == "running")
@@ -67,59 +69,60 @@ async def test_a_cycle_is_started_after_its_plan_was_seen(model: Path):
         status = supervisor.status_of(run)
         assert os.getsid(status.pid) == status.pid != os.getsid(0)  # a session of its own: it outlives the terminal
     assert supervisor.status_of(run).state in (*LIVING, "done")
-    assert supervisor.wait([run], timeout_s=240) == 0
-    assert supervisor.status_of(run).step == 1
-    assert "max_steps = 1" in run.files.config.read_text()
+    assert supervisor.wait([run], timeout_s=600) == 0
+    assert supervisor.status_of(run).step == 8
+    assert "max_steps = 8" in run.files.config.read_text()
     async with Dashboard().run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: "✓ done" in words(pilot.app))
 
         # An evaluation of it, from the form.
-        await pilot.press("5")
+        await press(pilot, "5")
         await until(pilot, lambda: type(pilot.app.screen).__name__ == "EvalsPage" and pilot.app.screen.ready)  # type: ignore
         page = pilot.app.screen
         await until(pilot, lambda: page.offered == ["base", "001"])  # type: ignore[attr-defined]
         page.query_one("#field-num_tasks", Input).value = "4"
-        await pilot.press("ctrl+r")
-        await until(pilot, lambda: bool(cycles.eval_runs("m")))
+        await press(pilot, "ctrl+r")
+        await until(pilot, lambda: page.table.has_focus)  # type: ignore[attr-defined]  # it was started
     evaluation = cycles.eval_runs("m")[0]
     assert evaluation.name == "001/evals/base"
     assert read(evaluation.files.launch, Launch).participants == ("base", "training/m/001/adapter")
-    assert supervisor.wait([evaluation], timeout_s=240) == 0
+    assert supervisor.wait([evaluation], timeout_s=600) == 0
 
 
 async def test_an_auto_run_is_started_from_its_form_and_killed(model: Path):
     async with Dashboard().run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: "no run yet" in words(pilot.app))
-        await pilot.press("6")
+        await press(pilot, "6")
         await until(pilot, lambda: type(pilot.app.screen).__name__ == "AutoPage" and pilot.app.screen.ready)  # type: ignore
         page = pilot.app.screen
         for name, text in {
             "rounds": "2",
             "until": "solved>=0.9",
             "num_tasks": "4",
-            "overrides": "max_steps=2",
+            "overrides": "max_steps=500",
         }.items():
             page.query_one(f"#field-{name}", Input).value = text
-        await pilot.press("ctrl+r")
+        await press(pilot, "ctrl+r")
         await until(pilot, lambda: bool(cycles.auto_runs("m")))
         run = cycles.auto_runs("m")[0]
-        await until(pilot, lambda: supervisor.status_of(run).state == "running")
+        await until(pilot, lambda: supervisor.status_of(run).state == "running", timeout_s=300)
         assert read(run.files.launch, Launch).auto == {
             "rounds": 2,
             "until": "solved>=0.9",
             "patience": 3,
-            "train": {"max_steps": "2"},
+            "train": {"max_steps": "500"},
             "eval": {"num_tasks": "4"},
         }
         table = page.query_one("#autos", KeyedTable)
-        await until(pilot, lambda: "running" in plain(table.cells["auto/001"][1]))
-        await until(pilot, lambda: [each.name for each in cycles.cycle_runs("m")] == ["001"])
-        await until(pilot, lambda: supervisor.status_of(cycles.find_run("001", "m")).state == "running")
+        await until(pilot, lambda: "running" in plain(table.cells.get("auto/001", ("", ""))[1]))
+        await until(pilot, lambda: [each.name for each in cycles.cycle_runs("m")] == ["001"], timeout_s=300)
+        await until(pilot, lambda: supervisor.status_of(cycles.cycle_runs("m")[0]).state == "running", timeout_s=300)
         table.focus()
-        await pilot.press("K")
+        await until(pilot, lambda: table.has_focus and page.check_action("kill", ()))
+        await press(pilot, "K")
         await until(pilot, lambda: pilot.app.screen.is_modal)
-        await pilot.click("#choice-stop")
-        await until(pilot, lambda: supervisor.status_of(run).state == "killed", timeout_s=90)
+        await click(pilot, "#choice-stop")
+        await until(pilot, lambda: supervisor.status_of(run).state == "killed", timeout_s=300)
         assert supervisor.status_of(cycles.find_run("001", "m")).state == "killed"
 
 
@@ -136,7 +139,9 @@ class Terminal:
         self.tmux("-f", "/dev/null", "new-session", "-d", "-s", "t", *size, "-c", str(folder), "sh")
 
     def tmux(self, *arguments: str) -> str:
-        done = subprocess.run(["tmux", "-L", self.socket, *arguments], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            ["tmux", "-u", "-L", self.socket, *arguments], capture_output=True, encoding="utf-8", check=True
+        )
         return done.stdout
 
     def keys(self, *keys: str) -> None:
@@ -148,7 +153,7 @@ class Terminal:
     def text(self) -> str:
         return self.tmux("capture-pane", "-p", "-t", "t")
 
-    def wait(self, wanted: str | Callable[[str], bool], timeout_s: float = 60.0) -> str:
+    def wait(self, wanted: str | Callable[[str], bool], timeout_s: float = 240.0) -> str:
         """Wait until something stands on the screen; returns all of it."""
         end = time.monotonic() + timeout_s
         while True:
@@ -178,6 +183,7 @@ DASHBOARD = f"{sys.executable} {ROOT / 'rlvrtui.py'}"
 @pytest.mark.tmux
 @pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is missing")
 def test_a_run_lives_on_when_the_dashboard_ends_and_is_killed_from_the_next(model: Path, terminal: Terminal):
+    layers.set_keys(model / "training/m", "permanent", {"max_steps": "5000"}, "train")  # it ends when it is killed
     terminal.type(f"{DASHBOARD}; echo code $?")
     terminal.keys("Enter")
     terminal.wait("no run yet")
@@ -186,11 +192,11 @@ def test_a_run_lives_on_when_the_dashboard_ends_and_is_killed_from_the_next(mode
     terminal.keys("C-r")
     terminal.wait("● running")
     run = cycles.find_run("001", "m")
-    terminal.wait(lambda text: "/80" in text and "reward" in text, timeout_s=240)  # the first steps have come
+    terminal.wait(lambda text: "/5,000" in text and "reward" in text, timeout_s=300)  # the first steps have come
     terminal.keys("q")
     terminal.wait("code 0")
     assert supervisor.status_of(run).state == "running"
-    terminal.type("clear; stty -a > after; cmp before after && echo same terminal")
+    terminal.type("clear; stty -a > after; cmp before after && echo 'same' terminal")
     terminal.keys("Enter")
     terminal.wait("same terminal")
 
@@ -202,9 +208,10 @@ def test_a_run_lives_on_when_the_dashboard_ends_and_is_killed_from_the_next(mode
     assert supervisor.status_of(run).state == "running"
     terminal.keys("Left", "Left")
     terminal.keys("Enter")  # stop with a checkpoint
-    terminal.wait("■ killed", timeout_s=120)
+    terminal.wait("■ killed")
     status = supervisor.status_of(run)
-    assert (status.state, status.exit_code) == ("killed", 143) and process_start(status.pid) is None
+    assert (status.state, status.exit_code) == ("killed", 143)
+    assert wait_until(lambda: process_start(status.pid) is None)  # it says so first and ends then
     terminal.keys("r")
     terminal.wait("● running")
     assert read(run.files.launch, Launch).resume

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from colab_offline import OfflineColab
-from pilots import SIZES, opened, plain, training_tree, until, words, write
+from pilots import SIZES, click, focused, heard, opened, plain, press, settle, training_tree, until, words, write
 from textual.pilot import Pilot
 from textual.widgets import Input, SelectionList, Static, TabbedContent
 
@@ -34,7 +34,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 async def go(pilot: Pilot, key: str, name: str):
     """The screen of a number key."""
     await opened(pilot)
-    await pilot.press(key)
+    await press(pilot, key)
     await until(pilot, lambda: type(pilot.app.screen).__name__ == name and pilot.app.screen.ready)  # type: ignore
     return pilot.app.screen
 
@@ -42,7 +42,7 @@ async def go(pilot: Pilot, key: str, name: str):
 async def monitor(pilot: Pilot, run: str) -> MonitorPage:
     page = await opened(pilot)
     page.table.select(run)
-    await pilot.press("enter")
+    await press(pilot, "enter")
     await until(pilot, lambda: isinstance(pilot.app.screen, MonitorPage) and pilot.app.screen.ready)
     assert isinstance(pilot.app.screen, MonitorPage)
     return pilot.app.screen
@@ -63,21 +63,21 @@ async def test_monitor_of_a_cycle(tree: Path, size: tuple[int, int]):
         charts = page.query_one(RunCharts)
         await until(pilot, lambda: len(charts.charts) > 8)
         assert len(charts.curves[0].metrics) == 16  # the torn last line is left for later
-        await pilot.press("full_stop")
+        await press(pilot, "full_stop")
         table = page.query_one(CompletionsTable)
         await until(pilot, lambda: len(table.all) == 16 * 16)
         await until(pilot, lambda: pilot.app.focused is table)
-        await pilot.press("enter")
+        await press(pilot, "enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, CompletionScreen))
-        await pilot.press("escape")
+        await press(pilot, "escape")
         await until(pilot, lambda: pilot.app.screen is page)
-        await pilot.press("full_stop")
+        await press(pilot, "full_stop")
         await until(pilot, lambda: "step   16/24" in words(pilot.app))
-        await pilot.press("full_stop")
+        await press(pilot, "full_stop")
         snapshot = page.query_one("#snapshot", KeyedTable)
         await until(pilot, lambda: "max_steps" in snapshot.cells)
         assert [plain(cell) for cell in snapshot.cells["max_steps"]] == ["max_steps", "24", "flag", "250"]
-        await pilot.press("full_stop")
+        await press(pilot, "full_stop")
         await until(pilot, lambda: text_of(page, "#verdict").strip() != "")
 
 
@@ -144,8 +144,9 @@ async def test_evaluation_form_checks_and_needs_a_checkpoint(tree: Path):
         await until(pilot, lambda: "must be 1 to" in text_of(page, ".problem"))
         page.query_one("#field-num_tasks", Input).value = "6"
         page.query_one("#overrides", Input).value = "batch=3"
-        await pilot.press("ctrl+r")
-        await until(pilot, lambda: "unknown key 'batch'" in " ".join(n.message for n in pilot.app._notifications))
+        said = heard(pilot.app)
+        await press(pilot, "ctrl+r")
+        await until(pilot, lambda: "unknown key 'batch'" in " ".join(said))
         assert sorted(path.name for path in (tree / "training/demo/002/evals").iterdir()) == ["base+001"]
 
 
@@ -164,9 +165,9 @@ async def test_compare_lays_marked_cycles_over_each_other(tree: Path):
         page = await opened(pilot)
         for run in ("001", "003"):
             page.table.select(run)
-            await pilot.press("space")
+            await press(pilot, "space")
         await until(pilot, lambda: plain(page.table.cells["003"][0]) == "◆ 003")
-        await pilot.press("c")
+        await press(pilot, "c")
         await until(pilot, lambda: type(pilot.app.screen).__name__ == "ComparePage" and pilot.app.screen.ready)  # type: ignore
         other = pilot.app.screen
         charts = other.query_one(RunCharts)
@@ -188,10 +189,10 @@ async def test_preset_is_saved_and_applied(tree: Path):
         page = await go(pilot, "4", "PresetsPage")
         table = page.query_one("#presets", KeyedTable)
         await until(pilot, lambda: "tiny" in table.cells)
-        await pilot.press("n")
+        await press(pilot, "n")
         await until(pilot, lambda: pilot.app.screen.is_modal)
         await write(pilot, "mine")
-        await pilot.press("enter")
+        await press(pilot, "enter")
         await until(pilot, lambda: "mine" in table.cells)
         saved = tomllib.loads((tree / "training/presets/mine.toml").read_text())
         assert saved["lora_rank"] == 16 and saved["max_steps"] == 80 and "learning_rate" not in saved
@@ -200,9 +201,9 @@ async def test_preset_is_saved_and_applied(tree: Path):
         shutil.rmtree(tree / "training/third/001")
         pilot.app.choose("third")  # type: ignore[attr-defined]
         table.select("mine")
-        await pilot.press("enter")
+        await press(pilot, "enter")
         await until(pilot, lambda: pilot.app.screen.is_modal)
-        await pilot.click("#choice-global")
+        await click(pilot, "#choice-global")
         await until(pilot, lambda: "lora_rank = 16" in (tree / "training/third/model.toml").read_text())
         config, _ = layers.resolve_for(tree / "training/third", layers.TrainConfig)
         assert (config.max_steps, config.lora_rank) == (80, 16)
@@ -215,13 +216,14 @@ async def test_corpus_counts_and_a_task(tree: Path, size: tuple[int, int]):
     )
     async with Dashboard().run_test(size=size) as pilot:
         page = await go(pilot, "8", "CorpusPage")
-        await until(pilot, lambda: "chosen for training" in text_of(page, "#counts"), timeout_s=40)
+        await until(pilot, lambda: "chosen for training" in text_of(page, "#counts"))
         table = page.query_one("#entries", KeyedTable)
         assert len(table.cells) > 50
-        await pilot.press("slash")
+        await press(pilot, "slash")
+        await focused(pilot, "#filter")
         await write(pilot, "A000045")
         await until(pilot, lambda: len(table.cells) <= 1)
-        await pilot.press("escape")
+        await press(pilot, "escape")
         await until(pilot, lambda: len(table.cells) > 50)
         await until(pilot, lambda: "shown in the prompt (10)" in text_of(page, "#task"))
 
@@ -237,7 +239,7 @@ async def test_every_screen_fits(tree: Path, size: tuple[int, int]):
         for name in SCREENS:
             pilot.app.action_page(name)  # type: ignore[attr-defined]
             await until(pilot, lambda name=name: pilot.app.current_mode == name and pilot.app.screen.ready)  # type: ignore
-            await pilot.pause(0.1)
+            await settle(pilot)
             page = pilot.app.screen
             for widget in page.query("TitleLine, KeyBar, .pane"):
                 assert page.region.contains_region(widget.region), (name, widget)
@@ -249,14 +251,15 @@ async def test_theme_and_keys_of_ones_own_are_remembered(tree: Path):
     async with Dashboard(theme="textual-light").run_test(size=(120, 35)) as pilot:
         await opened(pilot)
         pilot.app.theme = "dracula"
-    file = tree / "config/oeis-rlvr/tui.toml"
+        file = tree / "config/oeis-rlvr/tui.toml"
+        await until(pilot, lambda: file.exists() and "dracula" in file.read_text())
     assert tomllib.loads(file.read_text())["theme"] == "dracula"
     file.write_text(file.read_text() + '\n[keys]\nkill = "ctrl+k"\n')
     async with Dashboard().run_test(size=(120, 35)) as pilot:
         page = await opened(pilot)
         assert pilot.app.theme == "dracula"
         page.table.select("003")
-        await pilot.press("ctrl+k")
+        await press(pilot, "ctrl+k")
         await until(pilot, lambda: pilot.app.screen.is_modal)
 
 
@@ -287,17 +290,17 @@ async def test_rented_vms_are_shown_and_given_back(tree: Path, colab: OfflineCol
         page = await go(pilot, "9", "ColabPage")
         table = page.query_one("#vms", KeyedTable)
         await until(pilot, lambda: set(table.cells) == {first.endpoint, second.endpoint})
-        assert "100 compute units left" in words(pilot.app) and first.endpoint in words(pilot.app)
+        await until(pilot, lambda: "100 compute units left" in words(pilot.app) and first.endpoint in words(pilot.app))
         assert [plain(cell) for cell in table.cells[second.endpoint]][1:3] == ["mine", "L4"]
         table.select(first.endpoint)
-        await pilot.press("K")
+        await press(pilot, "K")
         await until(pilot, lambda: pilot.app.screen.is_modal)
-        await pilot.press("escape")
+        await press(pilot, "escape")
         await until(pilot, lambda: not pilot.app.screen.is_modal)
         assert len(colab.assignments) == 2
-        await pilot.press("K")
+        await press(pilot, "K")
         await until(pilot, lambda: pilot.app.screen.is_modal)
-        await pilot.click("#choice-stop")
+        await click(pilot, "#choice-stop")
         await until(pilot, lambda: set(table.cells) == {second.endpoint})
         assert [each["endpoint"] for each in colab.assignments] == [second.endpoint]
 
@@ -308,6 +311,7 @@ async def test_without_a_colab_client_its_screen_is_left_out_and_says_how_to_get
     monkeypatch.setenv("PATH", str(tree))
     async with Dashboard().run_test(size=(200, 60)) as pilot:
         await opened(pilot)
-        assert "8 Corpus" in words(pilot.app) and "9 Colab" not in words(pilot.app)
+        await until(pilot, lambda: "8 Corpus" in words(pilot.app))
+        assert "9 Colab" not in words(pilot.app)
         await go(pilot, "9", "ColabPage")
         await until(pilot, lambda: "uv tool install google-colab-cli" in words(pilot.app))

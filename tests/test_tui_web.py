@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from pilots import training_tree
+from processes import wait_until
 
 aiohttp = pytest.importorskip("aiohttp")
 pytest.importorskip("textual_serve")
@@ -73,12 +74,12 @@ async def test_the_dashboard_comes_through_the_websocket_and_takes_keys(tree: Pa
             async with browser.ws_connect(place + "ws?width=120&height=35") as terminal:
                 seen = b""
                 while b"Runs of demo" not in seen or b"pending" not in seen:
-                    message = await terminal.receive(timeout=60)
+                    message = await terminal.receive(timeout=240)
                     assert message.type in (aiohttp.WSMsgType.TEXT, aiohttp.WSMsgType.BINARY), message
                     seen += message.data if isinstance(message.data, bytes) else message.data.encode()
                 await terminal.send_json(["stdin", "4"])
                 while b"Presets" not in seen.rpartition(b"gemma4-e2b")[0]:
-                    message = await terminal.receive(timeout=60)
+                    message = await terminal.receive(timeout=240)
                     seen += message.data if isinstance(message.data, bytes) else message.data.encode()
 
 
@@ -88,7 +89,7 @@ async def test_the_dashboard_comes_through_the_websocket_and_takes_keys(tree: Pa
 )
 def test_another_address_is_refused_without_a_good_token(tree: Path, options: list[str], why: str):
     command = [sys.executable, str(ROOT / "rlvrtui.py"), "--web", *options]
-    done = subprocess.run(command, cwd=tree, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, cwd=tree, capture_output=True, text=True, timeout=240)
     assert done.returncode == 2 and why in done.stderr
 
 
@@ -105,16 +106,19 @@ def browser(profile: Path) -> Iterator[str]:
     assert CHROMIUM
     flags = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
     flags += ("--disable-component-update", "--disable-sync", "--remote-debugging-port=0", "--window-size=1200,700")
+    flags += ("--disable-dev-shm-usage",)  # it is small in a container
     command = [CHROMIUM, *flags, f"--user-data-dir={profile}", "about:blank"]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+    said = profile.with_suffix(".log")  # a pipe that nobody reads would fill up
+    with said.open("w") as log, subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log) as process:
         try:
-            assert process.stderr is not None
-            for line in process.stderr:
-                if found := re.search(r"ws://(127\.0\.0\.1:\d+)/", line):
-                    yield f"http://{found[1]}"
-                    break
-            else:
-                raise AssertionError("the browser did not start")
+
+            def found() -> re.Match[str] | None:
+                return re.search(r"ws://(127\.0\.0\.1:\d+)/", said.read_text(errors="replace"))
+
+            wait_until(lambda: found() or process.poll() is not None, 240)
+            place = found()
+            assert place, said.read_text(errors="replace")
+            yield f"http://{place[1]}"
         finally:
             process.kill()
 
@@ -130,7 +134,7 @@ class Tab:
         self.number += 1
         await self.socket.send_json({"id": self.number, "method": method, "params": parameters})
         while True:
-            answer = await self.socket.receive_json(timeout=60)
+            answer = await self.socket.receive_json(timeout=240)
             if answer.get("id") == self.number:
                 return answer["result"]
 
@@ -140,7 +144,7 @@ class Tab:
 
     async def picture_that(self, wanted: Callable[[Image.Image], bool]) -> Image.Image:
         """A picture for which something is so, once it is."""
-        end = time.monotonic() + 60
+        end = time.monotonic() + 240
         while not wanted(picture := await self.picture()):
             assert time.monotonic() < end, "it was never drawn"
             await asyncio.sleep(0.3)

@@ -7,11 +7,14 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import numpy as np
 import pytest
+from pilots import heard, press, settle, until
 from textual import events
 from training_tree import KNOWN, make_training_tree, steps, write_step
 
@@ -21,6 +24,7 @@ from rlvr.errors import RlvrError
 from rlvr.records import Completion
 from rlvr.tui import keys
 from rlvr.tui.chart import Chart, ChartGrid
+from rlvr.tui.choose import FormatScreen, HelpScreen, RunsScreen
 from rlvr.tui.completion import CompletionScreen
 from rlvr.tui.completions import CompletionsTable
 from rlvr.tui.figure import Curve, View, draw
@@ -388,19 +392,10 @@ def viewer(*runs: str, **options) -> VizApp:
     return VizApp([open_run(find_run(run)) for run in runs], **options)
 
 
-async def until(pilot, condition) -> None:
-    """Wait for something that must happen; the number of tries is only there to end a broken test."""
-    for _ in range(1000):
-        if condition():
-            await pilot.pause()
-            return
-        await pilot.pause(0.02)
-    raise AssertionError(screen_text(pilot.app))
-
-
 async def loaded(pilot, app: VizApp, count: int) -> None:
     """Wait until the worker has read so many completions, and they are shown."""
     await until(pilot, lambda: len(app.pane.table.all) >= count and app.grid.charts)
+    await settle(pilot)
 
 
 def screen_text(app: VizApp) -> str:
@@ -418,10 +413,10 @@ async def test_it_shows_charts_and_completions_at_every_size(here, size):
         charts = [chart for chart in app.query(Chart) if chart.display]
         assert len(charts) == len(charts_of([app.readers[0].metrics]))
         assert all(chart.size.width >= 36 and chart.size.height >= 7 for chart in charts)
-        await pilot.press("2")
+        await press(pilot, "2")
         await pilot.pause()
         assert app.pane.table.has_focus and "Completions: 640" in screen_text(app)
-        await pilot.press("1")
+        await press(pilot, "1")
         assert app.grid.has_focus
 
 
@@ -430,41 +425,41 @@ async def test_the_keys_of_the_charts(here):
     async with app.run_test(size=(120, 35)) as pilot:
         await loaded(pilot, app, 720)
         grid = app.grid
-        await pilot.press("s")
+        await press(pilot, "s")
         assert grid.view.smoothing == 0.99
-        await pilot.press("S", "l", "t", "o", "G")
+        await press(pilot, "S", "l", "t", "o", "G")
         assert grid.view.smoothing == 0.9 and grid.view.log == {"reward"}
         assert grid.view.times and not grid.view.outliers and not grid.view.guides
-        await pilot.press("t", "l", "right")
+        await press(pilot, "t", "l", "right")
         assert grid.selected == "solved" and not grid.view.log
-        await pilot.press("x")
+        await press(pilot, "x")
         assert grid.view.cursor == 45.0
-        await pilot.press("left", "left")
+        await press(pilot, "left", "left")
         assert grid.view.cursor == 43.0
         metrics = app.readers[0].metrics
         assert f"{100 * metrics.column('outcomes/solved')[42]:.3g}%" in grid.value_text()
         assert "at step 43" in grid.value_text()
-        await pilot.press("c")
+        await press(pilot, "c")
         await pilot.pause()
         assert app.pane.table.has_focus and {row.step for row in app.pane.table.shown} == {43}
-        await pilot.press("escape", "1", "plus")
+        await press(pilot, "escape", "1", "plus")
         left, right = grid.view.x_range or (0, 0)
         assert right - left == pytest.approx(22) and left < 43 < right
-        await pilot.press("left_square_bracket")
+        await press(pilot, "left_square_bracket")
         assert grid.view.x_range == (pytest.approx(left - 5.5), pytest.approx(right - 5.5))
-        await pilot.press("0", "enter")
+        await press(pilot, "0", "enter")
         assert grid.full and [chart.spec.name for chart in app.query(Chart) if chart.display] == ["solved"]
-        await pilot.press("escape", "escape")
+        await press(pilot, "escape", "escape")
         assert not grid.full and grid.view.cursor is None
-        await pilot.press("slash", *"loss")
+        await press(pilot, "slash", *"loss")
         await pilot.pause()
         assert [spec.name for spec in grid.charts] == ["loss"]
-        await pilot.press("enter")
+        await press(pilot, "enter")
         assert grid.has_focus and grid.pattern == "loss"
-        await pilot.press("escape")
+        await press(pilot, "escape")
         await pilot.pause()
         assert len(grid.charts) > 10
-        await pilot.press("y")
+        await press(pilot, "y")
         assert app.clipboard.startswith("loss ")
 
 
@@ -475,12 +470,12 @@ async def test_smoothing_grid_theme_and_own_keys_are_remembered(here):
     app = viewer("demo/001")
     async with app.run_test(size=(200, 60)) as pilot:
         await loaded(pilot, app, 720)
-        await pilot.press("s", "g", "x")
+        await press(pilot, "s", "g", "x")
         assert app.grid.shape[0] == 1 and app.grid.view.cursor is None
-        await pilot.press("X")
+        await press(pilot, "X")
         assert app.grid.view.cursor is not None
         app.theme = "nord"
-        await pilot.pause()
+        await until(pilot, lambda: "nord" in config.read_text())
     again = viewer("demo/001")
     async with again.run_test(size=(200, 60)) as pilot:
         await loaded(pilot, again, 720)
@@ -505,14 +500,14 @@ async def test_the_wheel_zooms_at_the_mouse_and_a_click_sets_the_crosshair(here)
     async with app.run_test(size=(120, 35)) as pilot:
         await loaded(pilot, app, 720)
         chart = next(iter(app.query(Chart)))
-        assert chart.drawn and chart.drawn.chart
+        await until(pilot, lambda: chart.drawn and chart.drawn.chart)
         drawn = chart.drawn.chart
         column = drawn.left + drawn.width // 2
         await pilot.click(chart, offset=(column, 3))
-        assert app.grid.view.cursor == pytest.approx(drawn.x_at(column), abs=0.51)
+        await until(pilot, lambda: app.grid.view.cursor == pytest.approx(drawn.x_at(column), abs=0.51))
         under_mouse = drawn.x_at(column)
         await pilot._post_mouse_events([events.MouseScrollUp], chart, (column, 3))
-        await pilot.pause()
+        await until(pilot, lambda: app.grid.view.x_range)
         left, right = app.grid.view.x_range or (0, 0)
         assert right - left == pytest.approx(0.8 * 44)
         assert (under_mouse - left) / (right - left) == pytest.approx((under_mouse - 1) / 44)
@@ -528,11 +523,11 @@ async def test_a_zoom_to_the_end_moves_on_with_the_run(tmp_path, monkeypatch):
     app = VizApp([open_path(files.folder)])
     async with app.run_test(size=(120, 35)) as pilot:
         await loaded(pilot, app, 21 * 16)
-        await pilot.press("plus")
+        await press(pilot, "plus")
         assert app.grid.view.x_range == (11.0, 21.0)
         write_step(files, *next(new))
         await until(pilot, lambda: app.grid.view.x_range == (12.0, 22.0))
-        await pilot.press("left_square_bracket")
+        await press(pilot, "left_square_bracket")
         before = app.grid.view.x_range
         write_step(files, *next(new))
         await loaded(pilot, app, 23 * 16)
@@ -544,12 +539,10 @@ async def test_no_size_is_too_small_or_too_wide(here, size):
     app = viewer("demo/001", "demo/002")
     async with app.run_test(size=size) as pilot:
         await loaded(pilot, app, 720)
-        await pilot.press("x", "enter", "tab", "enter")
-        await pilot.pause(0.1)
-        await pilot.press("m", "escape", "question_mark", "escape", "1", "f", "escape")
+        await press(pilot, "x", "enter", "tab", "enter")
+        await press(pilot, "m", "escape", "question_mark", "escape", "1", "f", "escape")
         await pilot.resize_terminal(100, 30)
-        await pilot.pause()
-        assert "demo/001" in screen_text(app)
+        await until(pilot, lambda: "demo/001" in screen_text(app))
 
 
 async def test_a_file_that_cannot_be_read_is_said_and_read_later(tmp_path, monkeypatch):
@@ -576,13 +569,13 @@ async def test_pause_holds_the_picture_while_reading_goes_on(tmp_path, monkeypat
     app = VizApp([open_path(files.folder)])
     async with app.run_test(size=(120, 35)) as pilot:
         await loaded(pilot, app, 80)
-        await pilot.press("P")
+        await press(pilot, "P")
         assert "PAUSED" in screen_text(app)
         for _ in range(5):
             write_step(files, *next(new))
         await until(pilot, lambda: app.readers[0].metrics.count == 10 and len(app._held) == 80)
         assert len(app.readers[0].metrics) == 5 and len(app.pane.table.all) == 80
-        await pilot.press("P")
+        await press(pilot, "P")
         await loaded(pilot, app, 160)
         assert len(app.readers[0].metrics) == 10 and "PAUSED" not in screen_text(app)
 
@@ -602,19 +595,21 @@ async def test_the_table_keeps_its_row_while_new_ones_arrive(tmp_path, monkeypat
         write_step(files, *next(new))
         await loaded(pilot, app, 112)
         assert table.current is table.all[-1] and table.cursor == 0  # at the top it follows
-        await pilot.press("2", *["down"] * 20)
+        await press(pilot, "2")
+        await pilot.press(*["down"] * 20)
+        await settle(pilot)
         row, place = table.current, table.cursor - table.scroll_offset.y
         write_step(files, *next(new))
         await loaded(pilot, app, 128)
         await pilot.pause()
         assert table.current is row and table.cursor == 36 and table.cursor - table.scroll_offset.y == place
-        await pilot.press("o")
+        await press(pilot, "o")
         assert {row.outcome for row in table.shown} == {"solved"}
-        await pilot.press("escape", "s", "s", "s", "s")
+        await press(pilot, "escape", "s", "s", "s", "s")
         assert table.sort == "reward"
         rewards = [row.reward for row in table.shown]
         assert rewards == sorted(rewards, key=lambda value: value or 0.0, reverse=True)
-        await pilot.press("slash", *"squares", "enter")
+        await press(pilot, "slash", *"squares", "enter")
         assert {row.task for row in table.shown} == {"A000290"} and table.has_focus
 
 
@@ -622,44 +617,38 @@ async def test_a_completion_in_full_and_its_group_mates(here):
     app = viewer("demo/001")
     async with app.run_test(size=(120, 35)) as pilot:
         await loaded(pilot, app, 720)
-        await pilot.press("2", "down", "enter")
-        await pilot.pause(0.2)
+        await press(pilot, "2", "down", "enter")
+        await until(pilot, lambda: isinstance(app.screen, CompletionScreen) and app.screen.completion is not None)
         screen = app.screen
-        assert isinstance(screen, CompletionScreen) and screen.completion is not None
         row = app.pane.table.current
         assert row is not None and screen.completion.task == row.task
-        text = screen_text(app)
-        for word in ("Function", "Terms", "Rewards", "Reasoning", "Prompt", "def a(n)", "expected", row.task):
-            assert word in text
-        for reward in screen.completion.rewards:
-            assert reward.name in text
+        shown = ("Function", "Terms", "Rewards", "Reasoning", "Prompt", "def a(n)", "expected", row.task)
+        for word in (*shown, *(reward.name for reward in screen.completion.rewards)):
+            await until(pilot, lambda word=word: word in screen_text(app))
         sample = screen.row.sample
-        await pilot.press("right")
+        await press(pilot, "right")
         assert screen.row.sample == (sample + 1) % 4 and screen.row.prompt_key == row.prompt_key
-        await pilot.press("m")
-        await pilot.pause(0.1)
-        assert screen_text(app).count("hidden terms") == 4
-        await pilot.press("y")
+        await press(pilot, "m")
+        await until(pilot, lambda: screen_text(app).count("hidden terms") == 4)
+        await press(pilot, "y")
         assert app.clipboard == screen.completion.function
-        await pilot.press("escape")
-        await pilot.pause()
-        assert app.pane.table.current == screen.row
+        await press(pilot, "escape")
+        await until(pilot, lambda: app.pane.table.current == screen.row)
 
 
 async def test_runs_are_chosen_and_laid_over_each_other(here):
     app = viewer("demo/003")
     async with app.run_test(size=(120, 35)) as pilot:
         await loaded(pilot, app, 640)
-        await pilot.press("f")
-        await pilot.pause(0.2)
-        await pilot.press("slash", *"done", "space", *"train", "down")
-        await pilot.pause()
+        await press(pilot, "f")
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen) and app.screen.runs)
+        await press(pilot, "slash", *"done", "space", *"train", "down")
         options = app.screen.runs
         assert [str(run) for run in options] == ["demo/002", "demo/001"]
         app.screen.query_one("OptionList").focus()
-        await pilot.press("space", "down", "space", "enter")
-        await pilot.pause(0.3)
-        assert [reader.name for reader in app.readers] == ["demo/002", "demo/001"]
+        await settle(pilot)
+        await press(pilot, "space", "down", "space", "enter")
+        await until(pilot, lambda: [reader.name for reader in app.readers] == ["demo/002", "demo/001"])
         await loaded(pilot, app, 960)
         assert len(app.grid.curves) == 2 and "002 " in screen_text(app)
 
@@ -668,14 +657,14 @@ async def test_an_evaluation_has_completions_and_no_charts(here):
     app = viewer("demo/003/evals/base")
     async with app.run_test(size=(120, 35)) as pilot:
         await until(pilot, lambda: "Completions: 96" in screen_text(app))
+        await settle(pilot)
         text = screen_text(app)
         assert "base" in text and "who" in text
         assert not app.grid.display and app.pane.size.height > 30
-        await pilot.press("f")
-        await pilot.pause(0.2)
-        await pilot.press("slash", *"auto", "enter")
-        await pilot.pause(0.2)
-        assert "no numbers yet" in screen_text(app)
+        await press(pilot, "f")
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen) and app.screen.runs)
+        await press(pilot, "slash", *"auto", "enter")
+        await until(pilot, lambda: "no numbers yet" in screen_text(app))
 
 
 @pytest.mark.parametrize("form", ["png", "svg", "csv"])
@@ -688,11 +677,12 @@ async def test_a_chart_is_written_beside_the_run(tmp_path, monkeypatch, form):
     app = VizApp([open_path(files.folder)])
     async with app.run_test(size=(120, 35)) as pilot:
         await loaded(pilot, app, 80)
-        await pilot.press("e")
-        await pilot.pause(0.2)
-        await pilot.press(form[0])
+        said = heard(app)
+        await press(pilot, "e")
+        await until(pilot, lambda: isinstance(app.screen, FormatScreen))
+        await press(pilot, form[0])
         path = files.folder / "charts" / f"reward.{form}"
-        await until(pilot, lambda: any(f"written: {path}" in note.message for note in app._notifications))
+        await until(pilot, lambda: f"written: {path}" in said, timeout_s=600)  # fonts are looked for first
     data = path.read_bytes()
     if form == "csv":
         lines = data.decode().splitlines()
@@ -703,15 +693,20 @@ async def test_a_chart_is_written_beside_the_run(tmp_path, monkeypatch, form):
         assert data.startswith(b"\x89PNG") or b"<svg" in data
 
 
-async def test_a_replay_shows_the_run_again(here):
+async def test_a_replay_shows_the_run_again(here, monkeypatch):
+    clock = SimpleNamespace(now=0.0, monotonic=lambda: clock.now, time=time.time)
+    monkeypatch.setattr("rlvr.tui.viz.time", clock)  # a busy machine would play on before it pauses
     app = viewer("demo/001", replay=100.0)
     async with app.run_test(size=(120, 35)) as pilot:
         metrics, table = app.readers[0].metrics, app.pane.table
+        await until(pilot, lambda: app.replayed is not None)
+        clock.now += 1
         await until(pilot, lambda: len(metrics) > 0)
-        await pilot.press("P")
+        await press(pilot, "P")
         await until(pilot, lambda: len(table.all) == 16 * len(metrics))
         assert 0 < len(metrics) < 45 and "PAUSED" in screen_text(app)
-        await pilot.press("P")
+        await press(pilot, "P")
+        clock.now += 60
         await until(pilot, lambda: (len(metrics), len(table.all)) == (45, 720))
         assert "replay 100x" in screen_text(app)
         assert [row.step for row in app.pane.table.all] == sorted(row.step for row in app.pane.table.all)
@@ -723,11 +718,12 @@ async def test_help_lists_every_key_and_the_footer_leaves_out_what_does_not_fit(
         await loaded(pilot, app, 720)
         bar = screen_text(app).splitlines()[-1]
         assert "? Help" in bar and "q Quit" in bar and bar.rstrip().endswith(("Time", "Crosshair", "Grid"))
-        await pilot.press("question_mark")
-        await pilot.pause(0.1)
+        await press(pilot, "question_mark")
+        await until(pilot, lambda: isinstance(app.screen, HelpScreen))
         shown = " ".join(str(app.screen.lines()).split())
         assert all(key.about in shown for key in keys.KEYS)
-        await pilot.press("escape", "q")
+        await press(pilot, "escape")
+        await pilot.press("q")
     assert app.return_code == 0
 
 

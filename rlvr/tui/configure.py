@@ -69,16 +69,16 @@ class ConfigPage(Page):
     # Reading and showing
 
     def load(self) -> None:
-        same = self.drafts is not None and self.drafts.model == self.board.model
-        changes = dict(self.drafts.changes) if self.drafts and same else {}
-        if not same:
+        if self.drafts is None or self.drafts.model != self.board.model:
             self.drafts = None
             self.table.show({})
         model = self.board.model
-        self.read(lambda: read_drafts(model, changes), self.take, self.refuse)
+        self.read(lambda: read_drafts(model), self.take, self.refuse)
 
     def take(self, drafts: Drafts) -> None:
         if drafts.model == self.board.model:
+            if self.drafts is not None:
+                drafts.take_over(self.drafts.changes)  # as they are now: one types on while the files are read
             self.drafts = drafts
             self.query_one("#trouble", Static).add_class("hidden")
             self.show()

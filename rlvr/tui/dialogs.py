@@ -23,6 +23,7 @@ class Confirm(ModalScreen[str | None]):
         Binding("left,h", "app.focus_previous", show=False),
         Binding("right,l", "app.focus_next", show=False),
     ]
+    AUTO_FOCUS = "#cancel"  # from the first moment: who types on must not meet the first button
 
     def __init__(self, title: str, text: str, choices: Sequence[Choice]):
         super().__init__()
@@ -36,9 +37,6 @@ class Confirm(ModalScreen[str | None]):
                 for name, words, look in self.choices:
                     yield Button(words, id=f"choice-{name}", variant=look)  # type: ignore[arg-type]
                 yield Button("Cancel", id="cancel")
-
-    def on_mount(self) -> None:
-        self.query_one("#cancel").focus()
 
     @on(Button.Pressed)
     def press(self, event: Button.Pressed) -> None:

@@ -1,6 +1,6 @@
 """The layers of a model's config with changes that are not saved yet, and what would be effective with them.
 
-    drafts = read_drafts("m", {})
+    drafts = read_drafts("m")
     drafts.change(TRAINING, "max_steps", "40")      # checked; RlvrError says what is wrong with it
     drafts.value("max_steps", "train")              # (40, TRAINING)
     drafts.save()
@@ -133,6 +133,11 @@ class Drafts:
     def revert(self, place: Place, name: str) -> None:
         self.changes.pop((place, name), None)
 
+    def take_over(self, changes: Mapping[tuple[Place, str], Any]) -> None:
+        """Put the changes of an earlier reading on top."""
+        for (place, name), value in changes.items():
+            self._put(place, name, value)
+
     def _put(self, place: Place, name: str, value: Any) -> None:
         if value == self.saved[place].get(name):
             self.revert(place, name)
@@ -164,8 +169,8 @@ class Drafts:
         return done
 
 
-def read_drafts(model: str, changes: dict[tuple[Place, str], Any]) -> Drafts:
-    """Read the files of a model; `changes` are kept on top of them.
+def read_drafts(model: str) -> Drafts:
+    """Read the files of a model.
 
     Raises:
         RlvrError: for a file that is not right.
@@ -183,7 +188,4 @@ def read_drafts(model: str, changes: dict[tuple[Place, str], Any]) -> Drafts:
             document = read_toml(newest.files.config)
             kept = {name: value for name, value in document.items() if name not in RECORDED_TABLES}
             last[target] = newest.name, kept  # type: ignore[index]
-    drafts = Drafts(model, saved, runs.frozen_keys(model) or {}, last)
-    for (place, name), value in changes.items():
-        drafts._put(place, name, value)
-    return drafts
+    return Drafts(model, saved, runs.frozen_keys(model) or {}, last)

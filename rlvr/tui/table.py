@@ -33,6 +33,11 @@ class KeyedTable(DataTable[Cell]):
         for title in columns:
             self.add_column(title, key=title)
 
+    def watch_virtual_size(self) -> None:
+        """The columns have another width: what was drawn with the old one, and kept, would stay cut off."""
+        self._clear_caches()
+        self.refresh()
+
     def retitle(self, *columns: str) -> None:
         """Have other columns; the rows go."""
         if columns != self.titles:
