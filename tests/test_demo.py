@@ -20,7 +20,7 @@ def test_the_demo_runs_from_tasks_to_picture(tmp_path):
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=400,
+        timeout=1800,
     )
     assert done.returncode == 0, done.stderr
     cycle = tmp_path / "training/demo/001"

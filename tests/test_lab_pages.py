@@ -17,7 +17,11 @@ def test_the_notebook_runs():
     nbformat = pytest.importorskip("nbformat")
     notebook = nbformat.read(PAGES / "lab.ipynb", as_version=4)
     nbclient.NotebookClient(
-        notebook, timeout=600, kernel_name="python3", resources={"metadata": {"path": str(PAGES)}}
+        notebook,
+        timeout=1800,
+        startup_timeout=600,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(PAGES)}},
     ).execute()
     printed = "".join(
         output.get("text", "") for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs

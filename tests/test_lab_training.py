@@ -41,7 +41,7 @@ def prompts(num: int) -> torch.Tensor:
 def lab(*arguments, cwd, root):
     command = [sys.executable, "-m", "rlvr.lab", *map(str, arguments)]
     env = {**os.environ, "PYTHONPATH": str(root)}
-    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=300)
+    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=900)
 
 
 def test_the_model_has_about_as_many_parameters_as_the_docs_say():

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from conftest import ROOT
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from rlvr import tiny
@@ -178,7 +179,7 @@ def test_a_wrong_number_of_workers_and_a_missing_checkpoint_are_named(tmp_path, 
 
 
 def test_score_prints_shares_that_fit_its_own_verbose_lines(capsys):
-    assert tiny.main(["score", "--corpus", "rlvr/assets/sample", "-n", "12", "-k", "2", "--verbose"]) == 0
+    assert tiny.main(["score", "--corpus", str(ROOT / "rlvr/assets/sample"), "-n", "12", "-k", "2", "--verbose"]) == 0
     out = capsys.readouterr().out
     rows = [line for line in out.splitlines() if line.startswith(("ok ", "-- "))]
     solved = sum(row.startswith("ok ") for row in rows)
