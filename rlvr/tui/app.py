@@ -5,7 +5,6 @@
 
 import asyncio
 import contextlib
-import signal
 import sys
 from collections.abc import Callable, Iterable
 from typing import TypeVar
@@ -18,8 +17,9 @@ from textual.screen import Screen
 from rlvr import cycles
 from rlvr.errors import RlvrError
 from rlvr.listing import Row, is_forgotten, newest_first, read_row, run_of
+from rlvr.tui.ending import end_on_signals
 from rlvr.tui.page import Page
-from rlvr.tui.preferences import read_preferences, remember
+from rlvr.tui.preferences import choose_theme, own_keys, read_preferences
 from rlvr.tui.verbs import SCREEN_VERBS, SCREENS, VERBS, bindings
 from rlvr.tui.words import progress_text
 
@@ -121,24 +121,12 @@ class Dashboard(App[None]):
         self.wanted_theme = theme
 
     def on_mount(self) -> None:
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            # Without this the terminal would be left as it is when somebody ends the program from outside.
-            asyncio.get_running_loop().add_signal_handler(number, self.exit, None, 128 + number)
+        end_on_signals(self)
         self.set_class(self.no_color, "no-color")
         kept = read_preferences()
-        theme = self.wanted_theme or kept.get("theme")
-        if theme and theme not in self.available_themes:
-            if self.wanted_theme:
-                names = ", ".join(sorted(self.available_themes))
-                self.exit(return_code=2, message=f"error: no theme {theme!r}: one of {names}")
-                return
-            theme = None
-        if theme:
-            self.theme = theme
-        self.theme_changed_signal.subscribe(self, lambda chosen: remember("theme", chosen.name))
-        own_keys = kept.get("keys")
-        if isinstance(own_keys, dict):
-            self.set_keymap({name: str(keys) for name, keys in own_keys.items() if name in VERBS})
+        if not choose_theme(self, self.wanted_theme, kept):
+            return
+        self.set_keymap(own_keys(kept, VERBS))
         if not self.model:
             try:
                 self.model = cycles.choose_model(None)

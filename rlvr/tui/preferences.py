@@ -1,17 +1,20 @@
-"""What the dashboard remembers of a person: theme and own keys, in `tui.toml` of their config folder.
+"""What the viewers remember of a person: theme, own keys and more, in `tui.toml` of their config folder.
 
 theme = "nord"
-[keys]              # verb = keys; the verbs are in docs/rlvrtui.md
+[keys]              # verb = keys; the verbs are in docs/rlvrtui.md and docs/rlvrviz.md
 kill = "K"
 """
 
 import contextlib
+import os
 import tomllib
+from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import Any
 
 import platformdirs
 import tomli_w
+from textual.app import App
 
 
 def preferences_file() -> Path:
@@ -29,6 +32,31 @@ def read_preferences() -> dict[str, Any]:
 def remember(name: str, value: Any) -> None:
     """Keep one preference; a folder that cannot be written is no reason to trouble anybody."""
     file = preferences_file()
+    temporary = file.with_name(f"{file.name}.{os.getpid()}.tmp")
     with contextlib.suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(tomli_w.dumps({**read_preferences(), name: value}), encoding="utf-8")
+        temporary.write_text(tomli_w.dumps({**read_preferences(), name: value}), encoding="utf-8")
+        os.replace(temporary, file)
+
+
+def own_keys(kept: Mapping[str, Any], known: Container[str]) -> dict[str, str]:
+    """The keys a person chose for what is known here, as `App.set_keymap` wants them; what is no table says nothing."""
+    keys = kept.get("keys")
+    return {name: str(each) for name, each in keys.items() if name in known} if isinstance(keys, dict) else {}
+
+
+def choose_theme(app: App, wanted: str | None, kept: Mapping[str, Any]) -> bool:
+    """Set the theme asked for, else that of TEXTUAL_THEME, else the one remembered; remember what is chosen later.
+
+    Returns False, and has the application end, when there is no theme of the name asked for.
+    """
+    remembered = "" if "TEXTUAL_THEME" in os.environ else str(kept.get("theme"))
+    name = wanted or remembered
+    if name in app.available_themes:
+        app.theme = name
+    elif wanted:
+        names = ", ".join(sorted(app.available_themes))
+        app.exit(return_code=2, message=f"error: no theme {wanted!r}: one of {names}")
+        return False
+    app.theme_changed_signal.subscribe(app, lambda chosen: remember("theme", chosen.name))
+    return True

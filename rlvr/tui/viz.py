@@ -1,8 +1,5 @@
 """The live viewer: charts above, completions below, a worker that reads what the run writes. Started by rlvrviz.py."""
 
-import asyncio
-import os
-import signal
 import threading
 import time
 from collections.abc import Iterable, Sequence
@@ -23,12 +20,13 @@ from rlvr.errors import RlvrError
 from rlvr.tui.chart import ChartGrid
 from rlvr.tui.completion import CompletionScreen
 from rlvr.tui.completions import CompletionsPane, CompletionsTable
+from rlvr.tui.ending import end_on_signals
 from rlvr.tui.figure import View, x_in_words
 from rlvr.tui.frame import STATE_STYLES, curves_of, seconds_left
 from rlvr.tui.keybar import KeyBar
-from rlvr.tui.keys import bindings
+from rlvr.tui.keys import KEYS, bindings
 from rlvr.tui.palette import HUES_DARK, HUES_LIGHT
-from rlvr.tui.preferences import read_preferences, remember
+from rlvr.tui.preferences import choose_theme, own_keys, read_preferences, remember
 from rlvr.tui.rows import Row, Rows
 from rlvr.tui.series import ChartSpec, RunReader, open_run
 
@@ -95,6 +93,7 @@ class VizApp(App[None]):
             self.first_view = replace(self.first_view, smoothing=float(remembered))
         columns = self.preferences.get("viz_columns")
         self.first_columns = columns if isinstance(columns, int) and 0 <= columns <= 6 else 0
+        self._kept = self.first_view.smoothing, self.first_columns
         self.wanted_theme = theme
         self.speed = replay
         self.paused = False
@@ -103,6 +102,9 @@ class VizApp(App[None]):
         self.rows = Rows(self.readers[0].completions_file)
         self._number = 0
         self._held: list[Row] = []
+        """Rows that came while the picture was held still."""
+        self._held_replaced = False
+        """Whether they are of a file that replaced the one shown."""
         self._wake = threading.Event()
         self.trouble = ""
         """What keeps the worker from reading, in words."""
@@ -117,26 +119,14 @@ class VizApp(App[None]):
         yield KeyBar()
 
     def on_mount(self) -> None:
-        self._choose_theme()
-        own_keys = self.preferences.get("keys", {})
-        self.set_keymap({str(name): str(keys) for name, keys in own_keys.items()})
+        end_on_signals(self)
+        if not choose_theme(self, self.wanted_theme, self.preferences):
+            return
+        self.set_keymap(own_keys(self.preferences, {key.id for key in KEYS}))
         self.grid.columns = self.first_columns
-        self._kept = self.first_view.smoothing, self.first_columns
-        # Without this the terminal would be left as it is when somebody ends the program from outside.
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self.exit, None, 128 + signal.SIGTERM)
         self.set_interval(STATUS_S, self.say_head)
         self.open_readers(self.readers)
         self.grid.focus()
-
-    def _choose_theme(self) -> None:
-        remembered = self.preferences.get("theme")
-        name = self.wanted_theme or (remembered if "TEXTUAL_THEME" not in os.environ else None)
-        if name in self.available_themes:
-            self.theme = str(name)
-        elif self.wanted_theme:
-            known = ", ".join(sorted(self.available_themes))
-            self.notify(f"no theme {name!r}: there are {known}", severity="error")
-        self.theme_changed_signal.subscribe(self, lambda theme: remember("theme", theme.name))
 
     # ---- reading
 
@@ -145,7 +135,8 @@ class VizApp(App[None]):
         self.readers = list(readers)
         self.rows = Rows(self.readers[0].completions_file)
         self._number += 1
-        self._held = []
+        self.paused = False
+        self._held, self._held_replaced = [], False
         for reader in self.readers:
             reader.metrics.limit = None
         self.pane.file = self.rows.path
@@ -226,17 +217,17 @@ class VizApp(App[None]):
         if event.number != self._number or self._ending():
             return
         if self.paused and self.speed is None:
-            if event.replaced:
-                self._held = []
-            self._held += event.rows
+            self._held = event.rows if event.replaced else self._held + event.rows
+            self._held_replaced |= event.replaced
             return
-        if event.replaced:
-            self.pane.table.replace_all(event.rows, self.rows.part_names)
-        else:
-            self.pane.table.add(event.rows, self.rows.part_names)
+        self._list(event.rows, event.replaced)
         self._note()
         self.grid.show(curves_of(self.readers))
         self.say_head()
+
+    def _list(self, rows: list[Row], replaced: bool) -> None:
+        """Show more completions, or those of a file that replaced the one shown."""
+        (self.pane.table.replace_all if replaced else self.pane.table.add)(rows, self.rows.part_names)
 
     def _ending(self) -> bool:
         """Are the widgets being taken away? News may still arrive then."""
@@ -256,8 +247,9 @@ class VizApp(App[None]):
             for reader in self.readers:
                 reader.metrics.limit = len(reader.metrics) if self.paused else None
             if not self.paused:
-                self.pane.table.add(self._held, self.rows.part_names)
-                self._held = []
+                self._list(self._held, self._held_replaced)
+                self._held, self._held_replaced = [], False
+                self._note()
                 self.grid.show(curves_of(self.readers))
         self.say_head()
 
