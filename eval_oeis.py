@@ -29,6 +29,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from rlvr import environment, records
+from rlvr.arguments import Parser, run_program
 from rlvr.base_models import check_adapter
 from rlvr.comparison import compare, conclude, points, summarize
 from rlvr.config import EvalConfig, add_flags, config_from_flags, write_snapshot
@@ -59,7 +60,7 @@ Attempt = tuple[str, str, bool]
 
 
 def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         description="Compare a base model and its adapters on held-out sequences.",
         epilog=f"Without --adapters: base against {STANDALONE_DIR}/.",
     )
@@ -506,19 +507,12 @@ def report_console() -> Console:
 def main() -> int:
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     args = parse_arguments()
-    try:
-        with contextlib.redirect_stdout(sys.stderr) if args.json else contextlib.nullcontext():
-            evaluation = evaluate(args)
-        if args.json:
-            print(msgspec.json.format(records.encode(evaluation), indent=2).decode())
-        return 0
-    except RlvrError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("Interrupted.", file=sys.stderr)
-        return 130
+    with contextlib.redirect_stdout(sys.stderr) if args.json else contextlib.nullcontext():
+        evaluation = evaluate(args)
+    if args.json:
+        print(msgspec.json.format(records.encode(evaluation), indent=2).decode())
+    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_program(main))

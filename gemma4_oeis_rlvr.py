@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlvr import curriculum, environment, records
+from rlvr.arguments import Parser, run_program
 from rlvr.budget import Budget, ModelSize, estimate_memory, plan_budget, size_from_shapes
 from rlvr.config import TrainConfig, add_flags, config_from_flags, write_snapshot
 from rlvr.cycles import STANDALONE_DIR, RunFiles, StandaloneFiles, find_adapter, link_parent, whole_checkpoints
@@ -45,7 +46,7 @@ NOTHING_LEARNED = 3
 
 
 def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         description="One GRPO training cycle.",
         epilog="Alone, it saves gemma_4_oeis_lora/ and reads outcomes.json beside it.",
     )
@@ -441,15 +442,8 @@ def print_summary(outcomes: Outcomes, files: RunFiles) -> None:
 def main() -> int:
     # Until training can stop at a step, SIGTERM ends the program the way Ctrl-C does.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
-    try:
-        return train(parse_arguments())
-    except RlvrError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("Interrupted.", file=sys.stderr)
-        return 130
+    return train(parse_arguments())
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_program(main))

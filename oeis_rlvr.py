@@ -8,15 +8,15 @@ The rewards, each with weight 1; a solved task totals 1.0 and the worst answer -
 
 | reward           | best | worst | what it looks at                                                          |
 |------------------|-----:|------:|---------------------------------------------------------------------------|
-| function_works   |  0.1 |  -0.5 | share of the asked terms for which a(n) returned an exact integer         |
-| no_cheating      |  0.0 |  -0.4 | imports outside ALLOWED_IMPORTS: then the terms earn nothing either       |
-| sequence_matches |  0.9 |  -0.7 | hidden terms: 0.9 when every term is right, up to 0.2 for some, 0 for     |
-|                  |      |       | none; -0.7 for a look-up: all shown terms right and not one hidden term   |
+| function_works   |  0.1 |  -0.3 | share of the hidden terms for which a(n) returned an exact integer        |
+| no_cheating      |  0.0 |  -0.2 | imports outside ALLOWED_IMPORTS: then the terms earn nothing either       |
+| sequence_matches |  0.9 |  -0.5 | hidden terms: 0.9 when every term is right, up to 0.2 for some, 0 for     |
+|                  |      |       | none; -0.5 for a look-up: all shown terms right and not one hidden term   |
 
-So solved 1.0 > partial > wrong 0.1 > no working function -0.5 > look-up -0.6 > look-up with a forbidden import -1.0.
+So solved 1.0 > partial > wrong 0.1 > no working function -0.3 > look-up -0.4 that returns something beyond the shown
+terms > look-up that fails there -0.8 > the same with a forbidden import -1.0.
 """
 
-import argparse
 import atexit
 import functools
 import itertools
@@ -29,11 +29,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from oeis_parser import decimal_to_int, int_to_decimal
 from rlvr import corpus, sample, synthetic
+from rlvr.arguments import Parser, run_program
 from rlvr.config import EXCLUDED_KEYWORDS, REQUIRED_KEYWORDS, RunConfig
 from rlvr.environment import RewardFunc, describe
 from rlvr.errors import RlvrError
 from rlvr.records import Check, Grade, Reward
 from rlvr.sandbox import attacks as hostile
+from rlvr.sandbox.candidate import IMPORTS_BY_TEXT
 from rlvr.sandbox.grader import Job, Result, Sandbox, extract_code
 
 if TYPE_CHECKING:
@@ -152,6 +154,11 @@ def select_tasks(
     Raises:
         RlvrError: when the corpus cannot be read or no sequence is left.
     """
+    for name, value in (("n_show", n_show), ("max_eval_terms", max_eval_terms), ("limit", limit)):
+        if value < 1:
+            raise RlvrError(f"{name} = {value} must be at least 1")
+    if split not in ("train", "eval"):
+        raise RlvrError(f"split = {split!r}: there are 'train' and 'eval'")
     if n_show >= min_terms:
         raise RlvrError(f"n_show = {n_show} leaves no hidden term of {min_terms}: make min_terms larger than n_show")
     sequences = corpus.open_corpus(corpus_dir, progress=progress)
@@ -202,11 +209,38 @@ def _task(entry: corpus.Entry, n_show: int, max_eval_terms: int, show_name: bool
     )
 
 
-def build_dataset(*, prompt_style: str = "full", **selection: Any) -> "Dataset":
-    """`select_tasks` as a `datasets.Dataset` for TRL: a conversational `prompt` and the columns the rewards read."""
+def build_dataset(
+    require_keywords: Sequence[str] = REQUIRED_KEYWORDS,
+    exclude_keywords: Sequence[str] = EXCLUDED_KEYWORDS,
+    min_terms: int = 20,
+    n_show: int = 10,
+    max_eval_terms: int = 40,
+    limit: int = 5000,
+    split: Literal["train", "eval"] = "train",
+    exclude_anums: Collection[str] = (),
+    seed: int = 0,
+    show_name: bool = True,
+    corpus_dir: Path | None = None,
+    progress: bool = True,
+    prompt_style: Literal["full", "compact"] = "full",
+) -> "Dataset":
+    """`select_tasks` as a dataset for TRL: a conversational `prompt`, and the columns that the rewards read."""
     from datasets import Dataset
 
-    tasks = select_tasks(**selection)
+    tasks = select_tasks(
+        require_keywords=require_keywords,
+        exclude_keywords=exclude_keywords,
+        min_terms=min_terms,
+        n_show=n_show,
+        max_eval_terms=max_eval_terms,
+        limit=limit,
+        split=split,
+        exclude_anums=exclude_anums,
+        seed=seed,
+        show_name=show_name,
+        corpus_dir=corpus_dir,
+        progress=progress,
+    )
     return Dataset.from_list(
         [{"prompt": [{"role": "user", "content": task.prompt_text(prompt_style)}], **task.columns()} for task in tasks]
     )
@@ -246,11 +280,11 @@ class Answer:
 
     @property
     def out_of_time(self) -> bool:
-        return self.run.verdict in ("cpu_timeout", "memory")
+        return self.run.verdict == "cpu_timeout"
 
     @property
     def is_lookup(self) -> bool:
-        """All shown terms right and not one hidden term: listed, not computed. Slowness is no proof of that."""
+        """All shown terms right and not one hidden term: listed, not computed. Slowness alone is no proof of that."""
         return self.shown_matched == len(self.task.shown) and self.hidden_matched == 0 and not self.out_of_time
 
 
@@ -288,19 +322,22 @@ def reward(judge: Judge) -> RewardFunc:
 
 @reward
 def function_works(answer: Answer) -> tuple[float, str]:
-    """Does a(n) exist and return exact integers? Right or wrong does not matter here."""
-    integers = sum(value.kind == "int" for value in answer.run.values)
-    asked = len(answer.task.indices)
+    """Does a(n) exist and return exact integers beyond the shown terms? Right or wrong does not matter here."""
     if not answer.run.has_function:
-        return -0.5, f"no function a(n): {answer.run.verdict}"
-    return -0.5 + 0.6 * integers / asked, f"{integers} of {asked} terms came back as exact integers"
+        return -0.3, f"no function a(n): {answer.run.verdict}"
+    values = answer.run.values[len(answer.task.shown) :]
+    integers = sum(value.kind == "int" for value in values)
+    return -0.3 + 0.4 * integers / len(values), f"{integers} of {len(values)} hidden terms came back as exact integers"
 
 
 @reward
 def no_cheating(answer: Answer) -> tuple[float, str]:
     """Are all imports on the list of allowed ones?"""
     if answer.forbidden_imports:
-        return -0.4, f"imports {', '.join(answer.forbidden_imports)}"
+        hidden = [name for name in answer.forbidden_imports if name in IMPORTS_BY_TEXT]
+        plain = [name for name in answer.forbidden_imports if name not in IMPORTS_BY_TEXT]
+        reasons = [f"imports {', '.join(plain)}"] * bool(plain) + [f"can import by {name}" for name in hidden]
+        return -0.2, "; ".join(reasons)
     return 0.0, "only allowed imports"
 
 
@@ -310,7 +347,7 @@ def sequence_matches(answer: Answer) -> tuple[float, str]:
     hidden = len(answer.task.holdout)
     found = f"{answer.hidden_matched} of {hidden} hidden terms right"
     if answer.is_lookup:
-        return -0.7, f"look-up: every shown term right, {found}"
+        return -0.5, f"look-up: every shown term right, {found}"
     if answer.forbidden_imports:
         return 0.0, f"{found}, but nothing is earned with a forbidden import"
     if answer.solved:
@@ -415,8 +452,18 @@ def provenance(config: RunConfig) -> dict[str, str]:
 # Validating the rewards: what must score, and what must not
 
 FULL_REWARD = 1.0
+WORST_REWARD = -1.0
 ATTACK_REWARD = 0.1
 """What a function gets that works and is wrong; an attack may not be worth more than that."""
+
+LOOKUP_ENDINGS = {
+    "endless beyond": "while True: pass",
+    "no memory beyond": "return [0] * 10**12",
+    "a flood beyond": "return 10**39000",
+    "a crash beyond": "import ctypes; ctypes.string_at(0)",
+    "an import by text beyond": "return eval('__import__(\"os\").getpid()')",
+}
+"""What else a list of the shown terms can do where it ends."""
 
 HOSTILE_TASKS = ("A001923", "A008454")
 """Tasks of the sample on which all hostile programs are tried: no hidden term is so small as to be hit by chance."""
@@ -450,6 +497,10 @@ def attacks(task: Task) -> dict[str, str]:
         "look-up, a constant after an error": f"{look_up}\nb = a\ndef a(n):\n    try:\n        return b(n)\n"
         f"    except IndexError:\n        return {other}",
         "look-up with a forbidden import": f"import os\n{look_up}",
+        **{
+            f"look-up, {name}": f"T = {shown}\ndef a(n):\n    if n < {beyond}: return T[n - {first}]\n    {ending}"
+            for name, ending in LOOKUP_ENDINGS.items()
+        },
         "a constant": f"def a(n): return {other}",
     }
     if not any(term == shown[-1] for term in task.holdout):
@@ -501,7 +552,7 @@ def _marker() -> Path:
 
 def main() -> int:
     """Print a few tasks as the model sees them, and what it does not see."""
-    parser = argparse.ArgumentParser(description="Print a few OEIS tasks as the model sees them.")
+    parser = Parser(description="Print a few OEIS tasks as the model sees them.")
     parser.add_argument("--limit", type=int, default=3, help="how many; default 3")
     parser.add_argument("--split", choices=("train", "eval"), default="train")
     parser.add_argument("--seed", type=int, default=0)
@@ -509,17 +560,13 @@ def main() -> int:
     parser.add_argument("--hide-name", action="store_true")
     parser.add_argument("--corpus", type=Path, help="folder of .seq files; default oeisdata/, else the bundled sample")
     args = parser.parse_args()
-    try:
-        tasks = select_tasks(
-            limit=args.limit, split=args.split, seed=args.seed, show_name=not args.hide_name, corpus_dir=args.corpus
-        )
-    except RlvrError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    tasks = select_tasks(
+        limit=args.limit, split=args.split, seed=args.seed, show_name=not args.hide_name, corpus_dir=args.corpus
+    )
     for task in tasks:
         print(describe(task, args.style))
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_program(main))

@@ -78,7 +78,7 @@ def overview() -> str:
 
 def make_parser(name: str, parser: argparse.ArgumentParser | None = None) -> argparse.ArgumentParser:
     """The parser of one command; `parser` is the one to fill, for shell completion."""
-    from rlvr.cli import Parser
+    from rlvr.arguments import Parser
 
     command = find_command(name)
     parser = parser or Parser(
@@ -86,7 +86,6 @@ def make_parser(name: str, parser: argparse.ArgumentParser | None = None) -> arg
         description=command.description or f"{name}: {COMMANDS[name][1]}.",
         epilog="examples:\n" + "\n".join(f"  {example}" for example in command.examples),
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     parser.add_argument("--model", metavar="MODEL", help="which model; default: the only one, or the one last used")
     command.arguments(parser)

@@ -4,6 +4,7 @@ The trainer and the evaluator reach an environment by its name and know nothing 
 with the names of `Environment`; adding a reward to one is one judge function and one entry in its table.
 """
 
+import difflib
 import importlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -78,6 +79,9 @@ class Validated(Environment, Protocol):
     FULL_REWARD: float
     """The least that a solved task totals."""
 
+    WORST_REWARD: float
+    """The least that any answer may total: losses that do not divide by the standard deviation need a known scale."""
+
     ATTACK_REWARD: float
     """The most that an attack may total: what an honest answer gets that works and is wrong."""
 
@@ -86,7 +90,7 @@ class Validated(Environment, Protocol):
         ...
 
     def attacks(self, task: Task) -> Mapping[str, str]:
-        """Completions by name that must neither be graded `solved` nor total more than `ATTACK_REWARD`."""
+        """Completions by name that must not be `solved` and must total from `WORST_REWARD` to `ATTACK_REWARD`."""
         ...
 
     def left_behind(self) -> Sequence[str]:
@@ -94,14 +98,21 @@ class Validated(Environment, Protocol):
         ...
 
 
+def check_name(name: str) -> None:
+    """Raises RlvrError for an unknown environment, with the nearest name; it loads nothing."""
+    if name not in MODULES:
+        near = difflib.get_close_matches(name, MODULES, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(MODULES)}"
+        raise RlvrError(f"unknown environment {name!r}: {hint}")
+
+
 def load(name: str) -> Environment:
     """The environment of that name.
 
     Raises:
-        RlvrError: for an unknown one, with those that exist.
+        RlvrError: for an unknown one.
     """
-    if name not in MODULES:
-        raise RlvrError(f"unknown environment {name!r}: known are {', '.join(MODULES)}")
+    check_name(name)
     return importlib.import_module(MODULES[name])  # type: ignore[return-value]
 
 
@@ -113,7 +124,7 @@ def validated(name: str) -> Validated:
     """
     module = load(name)
     if not isinstance(module, Validated):
-        wanted = ("FULL_REWARD", "ATTACK_REWARD", "known_good", "attacks", "left_behind")
+        wanted = ("FULL_REWARD", "WORST_REWARD", "ATTACK_REWARD", "known_good", "attacks", "left_behind")
         missing = ", ".join(attribute for attribute in wanted if attribute not in vars(module))
         raise RlvrError(
             f"environment {name!r} cannot be validated: add {missing} to {MODULES[name]}.py (see docs/rewards.md)"

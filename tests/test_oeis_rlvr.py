@@ -30,33 +30,48 @@ CASES = {
     "prints while it works": (f"print('hello')\n{SOLVED}", "solved", 1.0),
     "half right": ("def a(n):\n    return n * n if n < 20 else 0", "partial", 0.1 + 0.2 * 10 / 20),
     "wrong": ("def a(n):\n    return n * n + 1", "wrong", 0.1),
-    "float": ("def a(n):\n    return float(n * n)", "invalid", -0.5),
-    "bool": ("def a(n):\n    return bool(n)", "invalid", -0.5),
-    "string": ("def a(n):\n    return str(n * n)", "invalid", -0.5),
-    "no function": ("def b(n):\n    return n * n", "invalid", -0.5),
-    "syntax error": ("def a(n) return n", "invalid", -0.5),
-    "prose": ("I do not know.", "invalid", -0.5),
-    "empty": ("", "invalid", -0.5),
-    "raises": ("def a(n):\n    raise ValueError", "invalid", -0.5),
-    "look-up, error beyond": (LOOKUP, "lookup", -0.5 + 0.6 * 10 / 30 - 0.7),
+    "float": ("def a(n):\n    return float(n * n)", "invalid", -0.3),
+    "bool": ("def a(n):\n    return bool(n)", "invalid", -0.3),
+    "string": ("def a(n):\n    return str(n * n)", "invalid", -0.3),
+    "no function": ("def b(n):\n    return n * n", "invalid", -0.3),
+    "syntax error": ("def a(n) return n", "invalid", -0.3),
+    "prose": ("I do not know.", "invalid", -0.3),
+    "empty": ("", "invalid", -0.3),
+    "raises": ("def a(n):\n    raise ValueError", "invalid", -0.3),
+    "look-up, error beyond": (LOOKUP, "lookup", -0.3 - 0.5),
     "look-up, zero beyond": (
         f"def a(n):\n    t = {list(SQUARES.shown)}\n    return t[n] if n < 10 else -1",
         "lookup",
-        -0.6,
+        0.1 - 0.5,
     ),
     "look-up by dictionary": (
         f"def a(n):\n    return {dict(enumerate(SQUARES.shown))}.get(n, -1)",
         "lookup",
-        -0.6,
+        0.1 - 0.5,
     ),
-    "forbidden import, right": (f"import os\n{SOLVED}", "disallowed_import", 0.1 - 0.4),
-    "forbidden import inside": ("def a(n):\n    import collections\n    return n * n", "disallowed_import", 0.1 - 0.4),
+    "forbidden import, right": (f"import os\n{SOLVED}", "disallowed_import", 0.1 - 0.2),
+    "forbidden import inside": ("def a(n):\n    import collections\n    return n * n", "disallowed_import", 0.1 - 0.2),
     "forbidden import, look-up": (
         f"import string\ndef a(n):\n    t = {list(SQUARES.shown)}\n    return t[n] if n < 10 else -1",
         "disallowed_import",
-        -1.0,
+        0.1 - 0.2 - 0.5,
     ),
-    "endless": ("def a(n):\n    while True: pass", "timeout", -0.5),
+    "forbidden import, look-up, error beyond": (f"import os\n{LOOKUP}", "disallowed_import", -1.0),
+    "import by exec": (oeis_rlvr.fenced(f"exec('import os')\n{SOLVED}"), "disallowed_import", 0.1 - 0.2),
+    "import by eval": (oeis_rlvr.fenced(f"eval('1')\n{SOLVED}"), "disallowed_import", 0.1 - 0.2),
+    "import by builtins": (
+        oeis_rlvr.fenced(f"r = __builtins__.__dict__['__imp' + 'ort__']('random')\n{SOLVED}"),
+        "disallowed_import",
+        0.1 - 0.2,
+    ),
+    "look-up, no memory beyond": (f"{LOOKUP} if n < 10 else [0] * 10**12", "lookup", -0.3 - 0.5),
+    "look-up, endless beyond": (
+        f"{LOOKUP} if n < 10 else endless()\ndef endless():\n    while True: pass",
+        "timeout",
+        -0.3,
+    ),
+    "works for the shown terms only": ("def a(n):\n    return 7 if n < 10 else None", "wrong", -0.3),
+    "endless": ("def a(n):\n    while True: pass", "timeout", -0.3),
     "never the same": ("import random\ndef a(n):\n    return random.randrange(10**9)", "disallowed_import", None),
 }
 
@@ -80,9 +95,26 @@ def test_the_order_of_answers_by_reward():
         (grade,) = oeis_rlvr.grade([SQUARES], [CASES[name][0]], [False])
         return grade.reward
 
-    order = ["plain", "half right", "wrong", "forbidden import, right", "syntax error", "look-up, zero beyond"]
-    assert sorted(order, key=total, reverse=True) == order
-    assert total("forbidden import, look-up") == min(map(total, CASES))
+    order = [
+        *("plain", "half right", "wrong", "forbidden import, right", "syntax error", "look-up, zero beyond"),
+        *("look-up, error beyond", "forbidden import, look-up, error beyond"),
+    ]
+    totals = [total(name) for name in order]
+    assert totals == sorted(totals, reverse=True) and len(set(totals)) == len(totals)
+    assert total(order[-1]) == pytest.approx(oeis_rlvr.WORST_REWARD)
+
+
+@pytest.mark.parametrize("num_hidden", [1, 10, 40])
+@pytest.mark.parametrize("before", ["", "import os\n"])
+def test_no_answer_is_worth_less_than_the_worst(num_hidden, before):
+    task = Task("A000290", "", 0, SQUARES.shown, tuple(n * n for n in range(10, 10 + num_hidden)))
+    texts = [*map(oeis_rlvr.fenced, (LOOKUP, "def a(n): raise ValueError")), *oeis_rlvr.attacks(task).values()]
+    texts = [text.replace("```python\n", f"```python\n{before}") for text in texts]
+    honest, *_ = oeis_rlvr.grade([task], ["no program"], [False])
+    for grade in oeis_rlvr.grade([task] * len(texts), texts, [False] * len(texts)):
+        assert oeis_rlvr.WORST_REWARD - 1e-9 <= grade.reward <= oeis_rlvr.ATTACK_REWARD + 1e-9
+        if [check.passed for check in grade.checks] == [check.shown for check in grade.checks]:
+            assert grade.reward <= honest.reward + 1e-9  # slow ones are worth as little, all others less
 
 
 def test_a_truncated_answer_is_named_so_unless_it_is_right():
@@ -173,9 +205,21 @@ def test_the_dataset_for_trl():
     assert [int(term) for term in dataset[0]["holdout"]] == list(tasks[0].holdout)
 
 
+def test_the_dataset_takes_what_tasks_are_selected_by():
+    names = list(inspect.signature(oeis_rlvr.build_dataset).parameters)
+    assert names == [*inspect.signature(oeis_rlvr.select_tasks).parameters, "prompt_style"]
+    dataset = oeis_rlvr.build_dataset(["easy"], limit=2, corpus_dir=oeis_rlvr.corpus.SAMPLE_DIR)
+    assert [row["prompt"][0]["content"][:7] for row in dataset] == ["Write a"] * 2
+
+
 def test_options_that_leave_nothing_are_refused():
     with pytest.raises(RlvrError, match="n_show = 20 leaves no hidden term"):
         select(n_show=20)
+    with pytest.raises(RlvrError, match="split = 'test': there are 'train' and 'eval'"):
+        select(split="test")
+    for name in ("n_show", "max_eval_terms", "limit"):
+        with pytest.raises(RlvrError, match=f"{name} = 0 must be at least 1"):
+            select(**{name: 0})
     with pytest.raises(RlvrError, match="no sequence of the train split"):
         select(require_keywords=("easy", "nonn", "hear"), min_terms=500)
 

@@ -18,8 +18,8 @@ ROOT = Path(__file__).parent.parent
 SAME = """
 import msgspec
 import oeis_rlvr
-from oeis_rlvr import ATTACK_REWARD, FULL_REWARD, REWARD_FUNCS, build_tasks, configure, grade, known_good
-from oeis_rlvr import left_behind, provenance, tasks_by_id
+from oeis_rlvr import ATTACK_REWARD, FULL_REWARD, REWARD_FUNCS, WORST_REWARD, build_tasks, configure, grade
+from oeis_rlvr import known_good, left_behind, provenance, tasks_by_id
 
 def attacks(task):  # the hostile ones take seconds
     return {name: text for name, text in oeis_rlvr.attacks(task).items() if not name.startswith("hostile")}
@@ -28,6 +28,11 @@ GENEROUS = """
 def grade(tasks, completions, truncated):
     grades = oeis_rlvr.grade(tasks, completions, truncated)
     return [msgspec.structs.replace(each, reward=0.2) if each.outcome == "lookup" else each for each in grades]
+"""
+HARSH = """
+def grade(tasks, completions, truncated):
+    grades = oeis_rlvr.grade(tasks, completions, truncated)
+    return [msgspec.structs.replace(each, reward=-1.08) if each.outcome == "lookup" else each for each in grades]
 """
 BLIND = """
 def grade(tasks, completions, truncated):
@@ -88,7 +93,8 @@ def test_the_whole_sample_passes(program):
     ("code", "wanted"),
     [
         (GENEROUS, "attack 'look-up of the shown terms': lookup, reward 0.2"),
-        (BLIND, "attack 'right, with a forbidden import': solved, reward -0.3"),
+        (HARSH, "look-up of the shown terms': lookup, reward -1.08 (exception: IndexError: list index out of "),
+        (BLIND, "attack 'right, with a forbidden import': solved, reward -0.1"),
         (BROKEN, "known-good answer: infra, not scored"),
         (LEAKY, "FAILED  /tmp/marker was made"),
     ],

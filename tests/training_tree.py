@@ -117,11 +117,11 @@ def completion(known: Known, outcome: str, *, step: int, group: int, sample: int
     )
     hidden = sum(check.passed for check in checks if not check.shown)
     integers = sum(bool(check.got) for check in checks)
-    works = -0.5 + 0.6 * integers / len(checks)
-    matches = {"solved": 0.9, "lookup": -0.7, "disallowed_import": 0.0}.get(outcome, 0.2 * hidden / len(task.holdout))
+    works = -0.3 + 0.4 * integers / len(checks)
+    matches = {"solved": 0.9, "lookup": -0.5, "disallowed_import": 0.0}.get(outcome, 0.2 * hidden / len(task.holdout))
     rewards = (
         Reward("function_works", works, f"{integers} of {len(checks)} terms came back as exact integers"),
-        Reward("no_cheating", -0.4 * (outcome == "disallowed_import"),
+        Reward("no_cheating", -0.2 * (outcome == "disallowed_import"),
                "imports os" if outcome == "disallowed_import" else "only allowed imports"),
         Reward("sequence_matches", matches, f"{hidden} of {len(task.holdout)} hidden terms right"),
     )  # fmt: skip

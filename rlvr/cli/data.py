@@ -311,15 +311,18 @@ def is_full(env: Validated, grade: Grade) -> bool:
 
 
 def is_refused(env: Validated, grade: Grade) -> bool:
-    """Scored (what was not scored proves nothing), not solved, and not paid for more than working."""
-    return grade.reward is not None and grade.outcome != "solved" and grade.reward <= env.ATTACK_REWARD + TOLERANCE
+    """Scored (what was not scored proves nothing), not solved, not paid for more than working, and on the scale."""
+    if grade.reward is None or grade.outcome == "solved":
+        return False
+    return env.WORST_REWARD - TOLERANCE <= grade.reward <= env.ATTACK_REWARD + TOLERANCE
 
 
 def sentence(failure: Failure, env: Validated) -> str:
     reward = "not scored" if failure.reward is None else f"reward {failure.reward:g}"
     got = f"{failure.outcome}, {reward} ({failure.verdict}{': ' + failure.error if failure.error else ''})"
     if failure.attack:
-        return f"FAILED  {failure.task}, attack {failure.attack!r}: {got}; must get at most {env.ATTACK_REWARD:g}"
+        wanted = f"must get {env.WORST_REWARD:g} to {env.ATTACK_REWARD:g}"
+        return f"FAILED  {failure.task}, attack {failure.attack!r}: {got}; {wanted}"
     return f"FAILED  {failure.task}, known-good answer: {got}; must be solved with {env.FULL_REWARD:g}"
 
 

@@ -155,10 +155,17 @@ def encode(value: object) -> bytes:
     return code + b"%x" % number
 
 
+IMPORTS_BY_TEXT = ("exec", "eval", "compile", "__import__", "__builtins__", "__loader__")
+"""Names through which a program can import what no import statement tells."""
+
+_IMPORTS_BY_TEXT = re.compile(rb"\b(?:%b)\b" % "|".join(IMPORTS_BY_TEXT).encode())
+
+
 def imported_names(tree: ast.AST) -> bytes:
     """Return the comma list of top-level modules that the source imports anywhere.
 
-    A use of the name `__import__` counts as a module of that name, a relative import as ".".
+    A use of one of IMPORTS_BY_TEXT counts as a module of that name, a relative import as ".". Other ways to the same,
+    such as `print.__self__`, are not seen: what must be impossible is for the kernel to forbid.
     """
     names: set[str] = set()
     for node in ast.walk(tree):
@@ -166,10 +173,10 @@ def imported_names(tree: ast.AST) -> bytes:
             names.update(alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             names.add("." if node.level else (node.module or "").partition(".")[0])
-        elif (isinstance(node, ast.Name) and node.id == "__import__") or (
-            isinstance(node, ast.Attribute) and node.attr == "__import__"
-        ):
-            names.add("__import__")
+        elif isinstance(node, ast.Name) and node.id in IMPORTS_BY_TEXT:
+            names.add(node.id)
+        elif isinstance(node, ast.Attribute) and node.attr in IMPORTS_BY_TEXT and node.attr.startswith("__"):
+            names.add(node.attr)
     return ",".join(sorted(names)).encode("ascii", "backslashreplace")[:2048] or b"-"
 
 
@@ -184,9 +191,11 @@ def plain_imports(source: bytes) -> bytes | None:
     Exact for ASCII source without line continuations and strings of several lines, when every word `import` stands in
     a line that begins as an import does: such a line is a statement, or the source does not compile.
     """
-    if b"import" not in source and source.isascii():
+    if not source.isascii() or _IMPORTS_BY_TEXT.search(source):
+        return None
+    if b"import" not in source:
         return b"-"
-    if not source.isascii() or b"\\" in source or b'"""' in source or b"'''" in source or b"__import__" in source:
+    if b"\\" in source or b'"""' in source or b"'''" in source:
         return None
     found = _IMPORT_LINE.findall(source)
     if len(found) != len(re.findall(rb"\bimport\b", source)):

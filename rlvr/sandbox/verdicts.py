@@ -53,8 +53,8 @@ MISSING = Value("missing")
 class Result:
     """The verdict on one job. `values` and `matches` are aligned with its inputs.
 
-    `imports` are the top-level modules imported anywhere in the source ("__import__" when that name is used, "." for a
-    relative import); `cpu_s` counts every process that was run for the job, `passes` counts those processes;
+    `imports` are the top-level modules imported anywhere in the source ("exec" and its like when that name is used,
+    "." for a relative import); `cpu_s` counts every process that was run for the job, `passes` counts those processes;
     `isolation` says which kernel layers held them: full, no-namespaces, seccomp-only or none.
     """
 
