@@ -164,6 +164,10 @@ class Dashboard(App[None]):
                 with contextlib.suppress(NoMatches):
                     screen.take_rows(self.rows)
 
+    def row(self, run: str | None) -> Row | None:
+        """The row of a run of the model."""
+        return next((row for row in self.rows if row.run == run), None)
+
     def look_now(self) -> None:
         """Look at the runs at once instead of in a moment."""
         self.watch_runs()
@@ -179,8 +183,7 @@ class Dashboard(App[None]):
     # Doing
 
     def complain(self, error: Exception) -> None:
-        text = str(error) if isinstance(error, RlvrError) else f"{error}"
-        self.notify(text, severity="error", timeout=12, markup=False)
+        self.notify(str(error), severity="error", timeout=12, markup=False)
 
     @work(group="perform")
     async def perform(self, job: Callable[[], Result], then: Callable[[Result], object] | None = None) -> None:

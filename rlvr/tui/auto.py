@@ -12,10 +12,9 @@ from rlvr.config import EvalConfig, keys
 from rlvr.cycles import Run
 from rlvr.errors import RlvrError
 from rlvr.listing import Row, run_of
-from rlvr.tui.dashboard import can
+from rlvr.tui.chosen import ChosenRunPage
 from rlvr.tui.launch import parse_overrides
 from rlvr.tui.monitor import read_rounds
-from rlvr.tui.page import Page
 from rlvr.tui.table import KeyedTable
 from rlvr.tui.verbs import page_bindings
 from rlvr.tui.words import progress_text, share_text, when_text
@@ -31,7 +30,7 @@ FIELDS = {
 """Name -> title, what holds when it is empty."""
 
 
-class AutoPage(Page):
+class AutoPage(ChosenRunPage):
     """The auto runs of the chosen model."""
 
     key = "auto"
@@ -50,19 +49,8 @@ class AutoPage(Page):
                 yield KeyedTable("Auto run", "State", "Rounds", "Solved", "Now", "When", id="autos")
                 yield KeyedTable("Round", "Cycle", "Evaluation", "Solved", "Against base", "Better", id="rounds")
 
-    @property
-    def table(self) -> KeyedTable:
-        return self.query_one("#autos", KeyedTable)
-
-    @property
-    def chosen(self) -> Row | None:
-        return next((row for row in self.board.rows if row.run == self.table.selected), None)
-
     def on_mount(self) -> None:
         self.query_one("#field-rounds").focus()
-
-    def focus_main(self) -> None:
-        self.table.focus()
 
     def load(self) -> None:
         self.query_one("#list").border_title = f"Auto runs of {self.board.model}"
@@ -98,23 +86,11 @@ class AutoPage(Page):
 
     def action_open(self) -> None:
         """Open the auto run, or the cycle of the round under the cursor."""
-        row, rounds = self.chosen, self.query_one("#rounds", KeyedTable)
-        if rounds.has_focus and rounds.selected:
-            cycle = str(rounds.cells[rounds.selected][1])
-            row = next((row for row in self.board.rows if row.run == cycle), None)
-        if row:
+        rounds = self.query_one("#rounds", KeyedTable)
+        if not (rounds.has_focus and rounds.selected):
+            super().action_open()
+        elif row := self.board.row(str(rounds.cells[rounds.selected][1])):
             self.board.open_run(row)
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        return can(action, self.chosen) if action in ("kill", "resume") and self.ready else True
-
-    def action_kill(self) -> None:
-        if row := self.chosen:
-            self.board.ask_to_kill(row)
-
-    def action_resume(self) -> None:
-        if row := self.chosen:
-            self.board.resume_run(row)
 
     def options(self) -> dict:
         """What the form says, as `runs.begin_auto` takes it.

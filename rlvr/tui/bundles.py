@@ -30,6 +30,7 @@ class PresetsPage(Page):
 
     key = "presets"
     BINDINGS = page_bindings("apply", "save_preset")
+    always_load = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -45,23 +46,9 @@ class PresetsPage(Page):
             with VerticalScroll(id="detail", classes="pane"):
                 yield Static("", id="keys-of-preset")
 
-    @property
-    def table(self) -> KeyedTable:
-        return self.query_one("#presets", KeyedTable)
-
-    def on_mount(self) -> None:
-        self.table.focus()
-
-    def focus_main(self) -> None:
-        self.table.focus()
-
     def load(self) -> None:
         model = self.board.model
         self.read(lambda: (presets.list_presets(cycles.PRESETS_DIR), read_values(model)), self.show)
-
-    def on_screen_resume(self) -> None:
-        super().on_screen_resume()
-        self.load()
 
     def show(self, found: tuple[list[Preset], dict[str, Any]]) -> None:
         listed, self.now = found

@@ -32,16 +32,6 @@ class ColabPage(Page):
             pane.border_title = "VMs that cost money"
             yield KeyedTable("Endpoint", "Session", "GPU", "What for", id="vms")
 
-    @property
-    def table(self) -> KeyedTable:
-        return self.query_one("#vms", KeyedTable)
-
-    def on_mount(self) -> None:
-        self.table.focus()
-
-    def focus_main(self) -> None:
-        self.table.focus()
-
     def load(self) -> None:
         self.query_one("#counts", Static).update("asking Colab ...")
         self.read(read_vms, self.show, self.refuse)

@@ -26,6 +26,7 @@ class ComparePage(Page):
 
     key = "compare"
     BINDINGS = page_bindings()
+    AUTO_FOCUS = "#which"
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,9 +50,6 @@ class ComparePage(Page):
     def which(self) -> SelectionList[str]:
         return self.query_one("#which", SelectionList)
 
-    def on_mount(self) -> None:
-        self.which.focus()
-
     def focus_main(self) -> None:
         self.which.focus()
 
@@ -61,9 +59,7 @@ class ComparePage(Page):
         self.query_one(RunCharts).follow([])
 
     def on_screen_resume(self) -> None:
-        super().on_screen_resume()
         self.offered = ()
-        self.show_rows(self.board.rows)
 
     def show_rows(self, rows: Sequence[Row]) -> None:
         offered = tuple(
@@ -92,18 +88,13 @@ class ComparePage(Page):
         self.board.marked = list(self.which.selected)
         chosen = self.chosen
         self.query_one(RunCharts).follow(chosen)
-        self.read(lambda: read_figures(chosen), self.show_figures)
-        self.read(lambda: read_differences(chosen), self.show_differences)
+        self.read(lambda: read_figures(chosen), lambda rows: self.fill("#figures", "", rows))
+        self.read(lambda: read_differences(chosen), lambda rows: self.fill("#config-diff", "Key", rows))
 
-    def show_figures(self, rows: dict[str, tuple[str, ...]]) -> None:
-        table = self.query_one("#figures", KeyedTable)
-        table.retitle("", *(run.name for run in self.chosen))
-        if all(len(cells) == len(table.titles) for cells in rows.values()):
-            table.show(rows)
-
-    def show_differences(self, rows: dict[str, tuple[str, ...]]) -> None:
-        table = self.query_one("#config-diff", KeyedTable)
-        table.retitle("Key", *(run.name for run in self.chosen))
+    def fill(self, table_id: str, title: str, rows: dict[str, tuple[str, ...]]) -> None:
+        """Show rows with a column a cycle, unless they are of cycles that were marked before."""
+        table = self.query_one(table_id, KeyedTable)
+        table.retitle(title, *(run.name for run in self.chosen))
         if all(len(cells) == len(table.titles) for cells in rows.values()):
             table.show(rows)
 

@@ -4,7 +4,7 @@ A row says what the layer sets, what is effective and from where, and what the l
 `ctrl+s`; then all layers are, with `layers.py`, so that comments in the files stay.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from rich.text import Text
@@ -16,7 +16,7 @@ from textual.widgets import DataTable, Input, Static, Tab, Tabs
 from rlvr.layer_files import toml_text
 from rlvr.tui.drafts import PLACES, Drafts, Place, keys_of, read_drafts
 from rlvr.tui.editor import Editor
-from rlvr.tui.page import Page
+from rlvr.tui.filtered import FilteredPage
 from rlvr.tui.table import Cell, KeyedTable
 from rlvr.tui.verbs import page_bindings
 from rlvr.tui.words import shorten
@@ -27,11 +27,12 @@ WIDTH = 22
 ONLY = ("all keys", "set here", "unlike the last run", "unsaved")
 
 
-class ConfigPage(Page):
+class ConfigPage(FilteredPage):
     """The layers of the chosen model."""
 
     key = "config"
     BINDINGS = page_bindings("edit", "save", "reset", "revert", "jump", "only", "filter")
+    always_load = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,21 +50,11 @@ class ConfigPage(Page):
                 yield KeyedTable("Key", "Here", "Effective", "From", "Last run", id="keys")
             yield Editor(id="editor", classes="pane")
 
-    def on_mount(self) -> None:
-        self.table.focus()
-
-    @property
-    def table(self) -> KeyedTable:
-        return self.query_one("#keys", KeyedTable)
-
     @property
     def place(self) -> Place:
         """The layer whose tab is up."""
         active = self.query_one("#layers", Tabs).active
         return PLACES[int(active.removeprefix("layer-") or 0)] if active else PLACES[0]
-
-    def focus_main(self) -> None:
-        self.table.focus()
 
     # -----------------------------------------------------------------------------------------------------------------
     # Reading and showing
@@ -92,23 +83,17 @@ class ConfigPage(Page):
         trouble.update(f"{error}\n\nEdit the file, then press F5.")
         trouble.remove_class("hidden")
 
-    def on_screen_resume(self) -> None:
-        known = self.model_shown == self.board.model
-        super().on_screen_resume()
-        if known:
-            self.load()  # a file may have been edited meanwhile
-
+    @on(Input.Changed, "#filter")
     def show(self) -> None:
         """Bring table, editor and counts up to date."""
         drafts = self.drafts
         if drafts is None:
             return
         place = self.place
-        words = self.query_one("#filter", Input).value.casefold().split()
         rows = {
             name: self.cells(drafts, place, name)
             for name, key in keys_of(place).items()
-            if self.is_wanted(drafts, place, name) and all(word in f"{name} {key.help}".casefold() for word in words)
+            if self.is_wanted(drafts, place, name) and self.lets(f"{name} {key.help}")
         }
         self.table.show(rows)
         if self.wanted:
@@ -193,9 +178,8 @@ class ConfigPage(Page):
     def on_editor_left(self) -> None:
         self.table.focus()
 
-    def turn(self, action: str) -> None:
-        tabs = self.query_one("#layers", Tabs)
-        tabs.action_next_tab() if action == "action_next_tab" else tabs.action_previous_tab()
+    def turn(self, go: Callable[[Tabs], None]) -> None:
+        go(self.query_one("#layers", Tabs))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action not in ("edit", "save", "reset", "revert", "jump") or not self.ready or self.drafts is None:
@@ -245,26 +229,8 @@ class ConfigPage(Page):
         self.notify(f"Saved {len(changes)} key{'s' if len(changes) != 1 else ''} in {files}.", markup=False)
         self.load()
 
-    def action_filter(self) -> None:
-        field = self.query_one("#filter", Input)
-        field.remove_class("hidden")
-        field.focus()
-
-    @on(Input.Changed, "#filter")
-    def narrow(self) -> None:
-        self.show()
-
-    @on(Input.Submitted, "#filter")
-    def done_typing(self) -> None:
-        self.table.focus()
-
     def action_back(self) -> None:
-        field = self.query_one("#filter", Input)
         if self.query_one(Editor).has_focus_within:
-            self.table.focus()
-        elif field.value or field.has_focus:
-            field.value = ""
-            field.add_class("hidden")
             self.table.focus()
         else:
             super().action_back()

@@ -11,7 +11,7 @@ from textual.widgets import DataTable, Input, Static
 from rlvr import cycles, layers
 from rlvr.config import TrainConfig
 from rlvr.corpus import HOW_TO_GET, Entry, open_corpus
-from rlvr.tui.page import Page
+from rlvr.tui.filtered import FilteredPage
 from rlvr.tui.table import KeyedTable
 from rlvr.tui.verbs import page_bindings
 from rlvr.tui.words import shorten
@@ -20,7 +20,7 @@ MOST = 500
 """Sequences that are listed; the counts are of all."""
 
 
-class CorpusPage(Page):
+class CorpusPage(FilteredPage):
     """The sequences that the next cycle of the chosen model would draw from."""
 
     key = "corpus"
@@ -38,16 +38,6 @@ class CorpusPage(Page):
                 yield KeyedTable("A-number", "Terms", "Name", id="entries")
             with VerticalScroll(id="detail", classes="pane"):
                 yield Static("", id="task", markup=False)
-
-    @property
-    def table(self) -> KeyedTable:
-        return self.query_one("#entries", KeyedTable)
-
-    def on_mount(self) -> None:
-        self.table.focus()
-
-    def focus_main(self) -> None:
-        self.table.focus()
 
     def load(self) -> None:
         self.found = None
@@ -68,14 +58,13 @@ class CorpusPage(Page):
     def show_entries(self) -> None:
         if self.found is None:
             return
-        words = self.query_one("#filter", Input).value.casefold().split()
         rows = {
             entry.anum: (entry.anum, str(len(entry.terms)), shorten(entry.name, 90))
             for entry in self.found.entries.values()
-            if all(word in f"{entry.anum} {entry.name}".casefold() for word in words)
+            if self.lets(f"{entry.anum} {entry.name}")
         }
         self.table.show(rows)
-        self.query_one("#list").border_subtitle = f"{len(rows)} shown" if words else ""
+        self.query_one("#list").border_subtitle = f"{len(rows)} shown" if self.filter_words else ""
         self.preview()
 
     @on(DataTable.RowHighlighted, "#entries")
@@ -92,24 +81,6 @@ class CorpusPage(Page):
         lines += [f"shown in the prompt ({len(shown)}):", "  " + ", ".join(shorten(str(term)) for term in shown), ""]
         lines += [f"hidden, for scoring ({len(hidden)}):", "  " + ", ".join(shorten(str(term)) for term in hidden)]
         return "\n".join(lines)
-
-    def action_filter(self) -> None:
-        field = self.query_one("#filter", Input)
-        field.remove_class("hidden")
-        field.focus()
-
-    @on(Input.Submitted, "#filter")
-    def done_typing(self) -> None:
-        self.table.focus()
-
-    def action_back(self) -> None:
-        field = self.query_one("#filter", Input)
-        if field.value or field.has_focus:
-            field.value = ""
-            field.add_class("hidden")
-            self.table.focus()
-        else:
-            super().action_back()
 
     def copied(self) -> str:
         entry = self.found.entries.get(self.table.selected or "") if self.found else None

@@ -12,23 +12,23 @@ from textual.widgets import DataTable, Input
 from rlvr import cycles
 from rlvr.errors import RlvrError
 from rlvr.listing import Row, run_of
-from rlvr.status import LIVING
+from rlvr.tui.chosen import ChosenRunPage
 from rlvr.tui.dialogs import Ask, Confirm
+from rlvr.tui.filtered import FilteredPage
 from rlvr.tui.follow import RunView
-from rlvr.tui.page import Page
 from rlvr.tui.table import Cell, KeyedTable
 from rlvr.tui.verbs import page_bindings
 from rlvr.tui.words import progress_text, reward_text, share_text, time_text, when_text
 
-NEEDS_RUN = ("open", "kill", "resume", "remove", "label", "note", "mark")
 RUN_VERBS = ("open", "new", "kill", "resume", "mark", "compare_marked", "filter", "remove", "label", "note")
 
 
-class RunsPage(Page):
+class RunsPage(FilteredPage, ChosenRunPage):
     """Cycles, evaluations and auto runs of the chosen model."""
 
     key = "runs"
     BINDINGS = page_bindings(*RUN_VERBS)
+    needs_run = ("open", "kill", "resume", "remove", "label", "note", "mark")
 
     def body(self) -> Iterable[Widget]:
         with Horizontal(id="split"):
@@ -37,34 +37,14 @@ class RunsPage(Page):
                 yield KeyedTable("Run", "State", "Progress", "Solved", "Time", "Reward", "When", "Label", id="runs")
             yield RunView(id="detail", classes="pane")
 
-    def on_mount(self) -> None:
-        self.table.focus()
-
-    @property
-    def table(self) -> KeyedTable:
-        return self.query_one("#runs", KeyedTable)
-
-    @property
-    def chosen(self) -> Row | None:
-        """The row under the cursor."""
-        return next((row for row in self.board.rows if row.run == self.table.selected), None)
-
-    def focus_main(self) -> None:
-        self.table.focus()
-
     def load(self) -> None:
         self.query_one("#list").border_title = f"Runs of {self.board.model}"
         self.query_one(RunView).follow(None)
 
     def show_rows(self, rows: Sequence[Row]) -> None:
-        words = self.query_one("#filter", Input).value.casefold().split()
-        shown = [
-            row
-            for row in rows
-            if all(word in f"{row.run} {row.state} {row.kind} {row.label}".casefold() for word in words)
-        ]
+        shown = [row for row in rows if self.lets(f"{row.run} {row.state} {row.kind} {row.label}")]
         self.table.show({row.run: self.cells(row) for row in shown})
-        count = f"{len(shown)} of {len(rows)}" if words else f"{len(rows)}"
+        count = f"{len(shown)} of {len(rows)}" if self.filter_words else f"{len(rows)}"
         noun = "run" if count == "1" else "runs"
         self.query_one("#list").border_subtitle = f"{count} {noun}" if rows else "no run yet: n starts the first cycle"
         self.query_one(RunView).take_row(self.chosen)
@@ -95,14 +75,7 @@ class RunsPage(Page):
         self.action_open()
 
     # -----------------------------------------------------------------------------------------------------------------
-    # Which verbs work on the selected run
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        return can(action, self.chosen) if action in NEEDS_RUN and self.ready else True
-
-    def action_open(self) -> None:
-        if row := self.chosen:
-            self.board.open_run(row)
+    # What the verbs do
 
     @work
     async def action_new(self) -> None:
@@ -112,14 +85,6 @@ class RunsPage(Page):
         if run:
             self.notify(f"Cycle {run.name} of {run.model} was started.", markup=False)
             self.board.look_now()
-
-    def action_kill(self) -> None:
-        if row := self.chosen:
-            self.board.ask_to_kill(row)
-
-    def action_resume(self) -> None:
-        if row := self.chosen:
-            self.board.resume_run(row)
 
     @work
     async def action_remove(self) -> None:
@@ -175,40 +140,16 @@ class RunsPage(Page):
     def action_compare(self) -> None:
         self.board.action_page("compare")
 
-    def action_filter(self) -> None:
-        field = self.query_one("#filter", Input)
-        field.remove_class("hidden")
-        field.focus()
-
     @on(Input.Changed, "#filter")
     def narrow(self) -> None:
         self.show_rows(self.board.rows)
 
-    @on(Input.Submitted, "#filter")
-    def done_typing(self) -> None:
-        self.table.focus()
-
     def action_back(self) -> None:
-        field = self.query_one("#filter", Input)
-        field.value = ""
-        field.add_class("hidden")
-        self.table.focus()
+        self.show_all()
 
     def copied(self) -> str:
         row = self.chosen
         return row.folder if row else ""
-
-
-def can(action: str, row: Row | None) -> bool | None:
-    """Does this verb work on a run as it stands? None greys it out, as Textual wants it."""
-    if row is None:
-        return None
-    works = {
-        "kill": row.state in LIVING,
-        "resume": row.state not in (*LIVING, "done"),
-        "remove": row.state not in LIVING,
-    }
-    return works.get(action, True) or None
 
 
 def remove_all(chosen: cycles.Run, agreed: Sequence[cycles.Run]) -> str:

@@ -14,8 +14,8 @@ from rlvr.errors import RlvrError
 from rlvr.layer_files import toml_text
 from rlvr.listing import Row, run_of
 from rlvr.records import Evaluation
+from rlvr.tui.chosen import ChosenRunPage
 from rlvr.tui.launch import parse_overrides
-from rlvr.tui.page import Page
 from rlvr.tui.table import Cell, KeyedTable
 from rlvr.tui.verbs import page_bindings
 from rlvr.tui.words import interval_text, progress_text, when_text
@@ -23,7 +23,7 @@ from rlvr.tui.words import interval_text, progress_text, when_text
 FIELDS = {"num_tasks": "Held-out tasks (n)", "samples": "Samples a task (k)", "max_new_tokens": "Tokens at most"}
 
 
-class EvalsPage(Page):
+class EvalsPage(ChosenRunPage):
     """The evaluations of the chosen model, and the form for the next one."""
 
     key = "evals"
@@ -53,22 +53,19 @@ class EvalsPage(Page):
                 yield KeyedTable("Evaluation", "State", "Progress", "Solved, difference", "When", id="evals")
 
     @property
-    def table(self) -> KeyedTable:
-        return self.query_one("#evals", KeyedTable)
-
-    @property
     def who(self) -> SelectionList[str]:
         return self.query_one("#who", SelectionList)
 
     def on_mount(self) -> None:
         self.who.focus()
 
-    def focus_main(self) -> None:
-        self.table.focus()
-
     def load(self) -> None:
         self.query_one("#list").border_title = f"Evaluations of {self.board.model}"
         self.results = {}
+        self.offer()
+
+    def offer(self) -> None:
+        """Bring the form up to date with the checkpoints there are."""
         model = self.board.model
         self.read(lambda: read_form(model), self.show_form)
 
@@ -83,11 +80,8 @@ class EvalsPage(Page):
             self.query_one(f"#field-{name}", Input).placeholder = f"{value}"
 
     def on_screen_resume(self) -> None:
-        known = self.model_shown == self.board.model
-        super().on_screen_resume()
-        if known:
-            model = self.board.model
-            self.read(lambda: read_form(model), self.show_form)
+        if self.model_shown == self.board.model:
+            self.offer()
 
     def show_rows(self, rows: Sequence[Row]) -> None:
         shown = [row for row in rows if row.kind == "eval"]
@@ -104,11 +98,6 @@ class EvalsPage(Page):
     @on(DataTable.RowSelected, "#evals")
     def pressed(self) -> None:
         self.action_open()
-
-    def action_open(self) -> None:
-        row = next((row for row in self.board.rows if row.run == self.table.selected), None)
-        if row:
-            self.board.open_run(row)
 
     def overrides(self) -> dict[str, str]:
         """The keys that the form sets, as text.

@@ -1,6 +1,6 @@
 """The screen of the models: what there is, choose one, make one from a preset."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from textual import on, work
 from textual.app import ComposeResult
@@ -12,7 +12,6 @@ from textual.widgets import Button, DataTable, Input, Label, Select, Static
 
 from rlvr import cycles, environment, layers, presets
 from rlvr.errors import RlvrError
-from rlvr.listing import Row
 from rlvr.status import LIVING, read_status
 from rlvr.tui.page import Page
 from rlvr.tui.table import KeyedTable
@@ -25,6 +24,7 @@ class ModelsPage(Page):
 
     key = "models"
     BINDINGS = page_bindings("choose", "new_model")
+    always_load = True
 
     def body(self) -> Iterable[Widget]:
         with Vertical(id="list", classes="pane"):
@@ -34,21 +34,6 @@ class ModelsPage(Page):
     def on_mount(self) -> None:
         self.query_one("#list").border_title = f"Models in {cycles.TRAINING_DIR.resolve()}"
         self.set_interval(2.0, self.load)
-        self.table.focus()
-
-    @property
-    def table(self) -> KeyedTable:
-        return self.query_one("#models", KeyedTable)
-
-    def focus_main(self) -> None:
-        self.table.focus()
-
-    def on_screen_resume(self) -> None:
-        super().on_screen_resume()
-        self.load()
-
-    def show_rows(self, rows: Sequence[Row]) -> None:
-        pass
 
     def load(self) -> None:
         if self.is_current:

@@ -18,16 +18,16 @@ from rlvr.layer_files import toml_text
 from rlvr.listing import Row
 from rlvr.records import Evaluation, Interval, Round, Tail
 from rlvr.tui.chart import ChartGrid
+from rlvr.tui.chosen import ChosenRunPage
 from rlvr.tui.follow import LogView, Progress
 from rlvr.tui.graphs import RunCharts, RunCompletions
-from rlvr.tui.page import Page
 from rlvr.tui.result import result_panes, show_result
 from rlvr.tui.table import KeyedTable
 from rlvr.tui.verbs import page_bindings
 from rlvr.tui.words import interval_text, share_text, shorten
 
 
-class MonitorPage(Page):
+class MonitorPage(ChosenRunPage):
     """A run of any kind; which panes there are depends on it."""
 
     key = "runs"
@@ -85,7 +85,7 @@ class MonitorPage(Page):
         self.read(lambda: read_notes(self.run), self.query_one("#notes", Static).update)
 
     def show_rows(self, rows: Sequence[Row]) -> None:
-        before, self.row = self.row, next((row for row in rows if row.run == self.run.name), None)
+        before, self.row = self.row, self.board.row(self.run.name)
         self.query_one(Progress).take_row(self.row)
         if self.row is None or (before and (before.step, before.state) == (self.row.step, self.row.state)):
             return
@@ -124,18 +124,12 @@ class MonitorPage(Page):
                 )
         self.query_one("#verdict", Static).update(text)
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        from rlvr.tui.dashboard import can
+    @property
+    def chosen(self) -> Row | None:
+        return self.row
 
-        return True if action not in ("kill", "resume") else can(action, self.row)
-
-    def action_kill(self) -> None:
-        if self.row:
-            self.board.ask_to_kill(self.row)
-
-    def action_resume(self) -> None:
-        if self.row:
-            self.board.resume_run(self.row)
+    def focus_main(self) -> None:
+        self.focus_next()
 
     def copied(self) -> str:
         return str(self.run.folder)

@@ -17,6 +17,7 @@ from textual.widgets import Input, Static, TabbedContent, Tabs
 from rlvr.errors import RlvrError
 from rlvr.listing import Row
 from rlvr.tui.keybar import KeyBar
+from rlvr.tui.table import KeyedTable
 from rlvr.tui.verbs import SCREENS
 from rlvr.tui.words import color_of
 
@@ -78,6 +79,9 @@ class Page(Screen[None]):
     """A screen: `key` is its name in the title line, `body` its widgets, `load` what it shows of the chosen model."""
 
     key = "runs"
+    AUTO_FOCUS = "KeyedTable"
+    always_load = False
+    """Load whenever the screen comes up: files may have been edited meanwhile."""
     model_shown: str | None = None
     """The model that `load` was called for."""
 
@@ -91,7 +95,13 @@ class Page(Screen[None]):
         yield KeyBar()
 
     def body(self) -> Iterable[Widget]:
-        raise NotImplementedError
+        """The widgets between the title line and the keys."""
+        return ()
+
+    @property
+    def table(self) -> KeyedTable:
+        """The table that matters most here: the first one."""
+        return self.query_one(KeyedTable)
 
     def load(self) -> None:
         """Show the chosen model; called when the screen comes up with another one than before, and for a refresh."""
@@ -100,7 +110,7 @@ class Page(Screen[None]):
         """The runs of the model as they are now; called about once a second while the screen is up."""
 
     def on_screen_resume(self) -> None:
-        if self.model_shown != self.board.model:
+        if self.always_load or self.model_shown != self.board.model:
             self.model_shown = self.board.model
             self.load()
         self.take_rows(self.board.rows)
@@ -132,6 +142,11 @@ class Page(Screen[None]):
             return
         then(result)
 
+    def say(self, words: str) -> None:
+        """Tell what was done, and show what is there now."""
+        self.notify(words, markup=False)
+        self.load()
+
     def color(self, name: str) -> Style:
         """A colour of the theme, for text in tables."""
         return color_of(self.app, name)
@@ -154,7 +169,7 @@ class Page(Screen[None]):
 
     def focus_main(self) -> None:
         """Give the focus to what matters most here."""
-        self.focus_next()
+        self.table.focus()
 
     def action_refresh(self) -> None:
         self.load()
@@ -169,15 +184,14 @@ class Page(Screen[None]):
             self.app.action_show_help_panel()
 
     def action_next_tab(self) -> None:
-        self.turn("action_next_tab")
+        self.turn(Tabs.action_next_tab)
 
     def action_previous_tab(self) -> None:
-        self.turn("action_previous_tab")
+        self.turn(Tabs.action_previous_tab)
 
-    def turn(self, action: str) -> None:
+    def turn(self, go: Callable[[Tabs], None]) -> None:
         for panes in self.query(TabbedContent):
-            tabs = panes.query_one(Tabs)
-            tabs.action_next_tab() if action == "action_next_tab" else tabs.action_previous_tab()
+            go(panes.query_one(Tabs))
             self.call_after_refresh(self.focus_pane, panes)
 
     def focus_pane(self, panes: TabbedContent) -> None:
