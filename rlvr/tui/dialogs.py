@@ -1,12 +1,13 @@
 """Small windows that ask something: a choice with consequences, one line of text."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
-from textual.screen import ModalScreen
+from textual.screen import ModalScreen, ScreenResultType
+from textual.widget import Widget
 from textual.widgets import Button, Input, Label, Static
 
 from rlvr.errors import RlvrError
@@ -44,55 +45,69 @@ class Confirm(ModalScreen[str | None]):
         self.dismiss(name.removeprefix("choice-") if name.startswith("choice-") else None)
 
 
-class Ask(ModalScreen[str | None]):
-    """Ask for a line of text; `check` raises RlvrError for what is not right, shown while typing."""
+class Problem(Label):
+    """What is wrong with the fields above it; empty while nothing is."""
+
+    def __init__(self) -> None:
+        super().__init__("", classes="problem", markup=False)
+
+    def check(self, job: Callable[[], object]) -> bool:
+        """Do something and say what is wrong with it; did it succeed?"""
+        try:
+            job()
+        except (RlvrError, OSError) as error:
+            self.update(str(error))
+            return False
+        self.update("")
+        return True
+
+
+class Dialog(ModalScreen[ScreenResultType | None]):
+    """A window with fields, what is wrong with them, a button that goes on, and one that returns None."""
 
     BINDINGS = [Binding("escape", "dismiss", "Cancel", show=False)]  # noqa: RUF012
 
-    def __init__(
-        self,
-        title: str,
-        text: str,
-        value: str = "",
-        check: Callable[[str], object] | None = None,
-        placeholder: str = "",
-    ):
+    def __init__(self, title: str, go_on: str, classes: str = "dialog"):
         super().__init__()
-        self.heading, self.text, self.value, self.check, self.placeholder = title, text, value, check, placeholder
+        self.heading, self.go_on, self.look = title, go_on, classes
 
     def compose(self) -> ComposeResult:
-        with Vertical(classes="dialog") as dialog:
+        with Vertical(classes=self.look) as dialog:
             dialog.border_title = self.heading
-            yield Static(self.text, markup=False, classes="dialog-text")
-            yield Input(self.value, placeholder=self.placeholder)
-            yield Label("", classes="problem", markup=False)
+            yield from self.body()
+            yield Problem()
             with Horizontal(classes="buttons"):
-                yield Button("OK", id="ok", variant="primary")
+                yield Button(self.go_on, id="ok", variant="primary")
                 yield Button("Cancel", id="cancel")
 
-    def on_mount(self) -> None:
-        self.query_one(Input).focus()
-
-    def problem(self) -> str:
-        try:
-            if self.check:
-                self.check(self.query_one(Input).value.strip())
-        except RlvrError as error:
-            return str(error)
-        return ""
-
-    @on(Input.Changed)
-    def say(self) -> None:
-        self.query_one(".problem", Label).update(self.problem())
-
-    @on(Input.Submitted)
-    @on(Button.Pressed, "#ok")
-    def accept(self) -> None:
-        if problem := self.problem():
-            self.query_one(".problem", Label).update(problem)
-        else:
-            self.dismiss(self.query_one(Input).value.strip())
+    def body(self) -> Iterable[Widget]:
+        """The fields."""
+        return ()
 
     @on(Button.Pressed, "#cancel")
     def cancel(self) -> None:
         self.dismiss(None)
+
+
+class Ask(Dialog[str]):
+    """Ask for a line of text; `check` raises RlvrError for what is not right, shown while typing."""
+
+    AUTO_FOCUS = "Input"
+
+    def __init__(self, title: str, text: str, value: str = "", check: Callable[[str], object] = str):
+        super().__init__(title, "OK")
+        self.text, self.value, self.check = text, value, check
+
+    def body(self) -> Iterable[Widget]:
+        yield Static(self.text, markup=False, classes="dialog-text")
+        yield Input(self.value)
+
+    @on(Input.Changed)
+    def say(self) -> bool:
+        return self.query_one(Problem).check(lambda: self.check(self.query_one(Input).value.strip()))
+
+    @on(Input.Submitted)
+    @on(Button.Pressed, "#ok")
+    def accept(self) -> None:
+        if self.say():
+            self.dismiss(self.query_one(Input).value.strip())

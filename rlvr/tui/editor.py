@@ -5,12 +5,12 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.message import Message
-from textual.widgets import Input, Label, Select, Static
+from textual.widgets import Input, Select, Static
 
 from rlvr.config import Key
-from rlvr.errors import RlvrError
 from rlvr.layer_files import toml_text
 from rlvr.layers import Target
+from rlvr.tui.dialogs import Problem
 from rlvr.tui.drafts import CHAINS, PLACES, Drafts, Place, field_text, keys_of
 from rlvr.tui.words import color_of
 
@@ -36,7 +36,7 @@ class Editor(VerticalScroll):
         yield Static("", id="about-key", markup=False)
         yield Input(id="field", compact=True)
         yield Select([], id="choice", compact=True, prompt="not set here")
-        yield Label("", classes="problem", markup=False)
+        yield Problem()
         yield Static("", id="chain")
 
     def show(self, drafts: Drafts | None, place: Place, name: str | None) -> None:
@@ -57,7 +57,7 @@ class Editor(VerticalScroll):
         here = drafts.here(place, key.name)
         text = "" if here is None else field_text(here)
         if moved:
-            self.query_one(".problem", Label).update("")
+            self.query_one(Problem).update("")
         with self.prevent(Input.Changed, Select.Changed):
             if options:
                 if moved:
@@ -116,17 +116,11 @@ class Editor(VerticalScroll):
         drafts, key = self.drafts, self.key
         if drafts is None or key is None:
             return
-        problem = ""
-        empty_is_value = key.type in (str, tuple)
-        try:
-            if text is None or (not text.strip() and not empty_is_value):
-                drafts.unset(self.place, key.name)
-            else:
-                drafts.change(self.place, key.name, text)
-        except RlvrError as error:
+        if text is None or (not text.strip() and key.type not in (str, tuple)):
+            drafts.unset(self.place, key.name)
+            self.query_one(Problem).update("")
+        elif not self.query_one(Problem).check(lambda: drafts.change(self.place, key.name, text)):
             drafts.revert(self.place, key.name)
-            problem = str(error)
-        self.query_one(".problem", Label).update(problem)
         self.post_message(self.Changed())
 
     @on(Input.Submitted, "#field")

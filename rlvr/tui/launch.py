@@ -2,14 +2,14 @@
 
 import asyncio
 import shlex
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from rich.text import Text
 from textual import on, work
-from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.containers import Horizontal, Vertical, VerticalScroll
-from textual.screen import ModalScreen
+from textual.containers import Horizontal, VerticalScroll
+from textual.widget import Widget
 from textual.widgets import Button, Checkbox, Input, Label, Select, Static
 
 from rlvr import cycles, records, runs, supervisor
@@ -18,6 +18,7 @@ from rlvr.cycles import Run
 from rlvr.errors import RlvrError
 from rlvr.layer_files import toml_text
 from rlvr.records import Step
+from rlvr.tui.dialogs import Dialog, Problem
 from rlvr.tui.words import color_of
 
 COLD = "(base model)"
@@ -71,43 +72,34 @@ def parse_overrides(text: str) -> dict[str, str]:
     return found
 
 
-class NewCycle(ModalScreen[Run | None]):
+class NewCycle(Dialog[Run]):
     """Ask how the next cycle of a model begins, show its plan, start it; returns the run."""
 
-    BINDINGS = [  # noqa: RUF012
-        Binding("escape", "dismiss", "Cancel", show=False),
-        Binding("ctrl+r", "start", "Start", show=False),
-    ]
+    AUTO_FOCUS = "#ok"
+    BINDINGS = [Binding("ctrl+r", "start", "Start", show=False)]  # noqa: RUF012
 
     def __init__(self, model: str):
-        super().__init__()
+        super().__init__(f"Next cycle of {model}", "Start", "dialog wide")
         self.model = model
 
-    def compose(self) -> ComposeResult:
+    def body(self) -> Iterable[Widget]:
         adapters = [run.name for run in cycles.cycle_runs(self.model) if cycles.has_adapter(run)]
         choices = [("the latest adapter" if adapters else "the base model: there is no adapter yet", runs.LATEST)]
         choices += [(f"cycle {name}", name) for name in reversed(adapters)]
         if adapters:
             choices.append(("the base model: cold start", COLD))
-        with Vertical(classes="dialog wide") as dialog:
-            dialog.border_title = f"Next cycle of {self.model}"
-            with Horizontal(classes="field"):
-                yield Label("Start from")
-                yield Select(choices, value=runs.LATEST, allow_blank=False, id="parent", compact=True)
-            with Horizontal(classes="field"):
-                yield Label("Only this time")
-                yield Input(placeholder="key=value ..., such as max_steps=40", id="overrides", compact=True)
-            yield Checkbox("begin at once, even beside a running one", id="at-once", compact=True)
-            with VerticalScroll(id="plan"):
-                yield Static("", id="plan-text")
-            yield Label("", classes="problem", markup=False)
-            with Horizontal(classes="buttons"):
-                yield Button("Start", id="ok", variant="primary")
-                yield Button("Cancel", id="cancel")
+        with Horizontal(classes="field"):
+            yield Label("Start from")
+            yield Select(choices, value=runs.LATEST, allow_blank=False, id="parent", compact=True)
+        with Horizontal(classes="field"):
+            yield Label("Only this time")
+            yield Input(placeholder="key=value ..., such as max_steps=40", id="overrides", compact=True)
+        yield Checkbox("begin at once, even beside a running one", id="at-once", compact=True)
+        with VerticalScroll(id="plan"):
+            yield Static("", id="plan-text")
 
     def on_mount(self) -> None:
-        self.query_one("#ok").focus()
-        self.plan()
+        self.show_plan()
 
     @property
     def parent_wanted(self) -> str:
@@ -116,9 +108,6 @@ class NewCycle(ModalScreen[Run | None]):
 
     @on(Input.Changed)
     @on(Select.Changed)
-    def plan(self) -> None:
-        self.show_plan()
-
     @work(exclusive=True, group="plan")
     async def show_plan(self) -> None:
         await asyncio.sleep(QUIET_S)
@@ -126,10 +115,10 @@ class NewCycle(ModalScreen[Run | None]):
             overrides = parse_overrides(self.query_one("#overrides", Input).value)
             plan = await asyncio.to_thread(make_plan, self.model, overrides, self.parent_wanted)
         except (RlvrError, OSError) as error:
-            self.query_one(".problem", Label).update(str(error))
+            self.query_one(Problem).update(str(error))
             self.query_one("#ok", Button).disabled = True
             return
-        self.query_one(".problem", Label).update("")
+        self.query_one(Problem).update("")
         self.query_one("#ok", Button).disabled = False
         self.query_one("#plan-text", Static).update(self.plan_text(plan))
 
@@ -145,31 +134,20 @@ class NewCycle(ModalScreen[Run | None]):
             text.append(f"  {origin}\n", style=color_of(self.app, "text-accent"))
         return text
 
-    def action_start(self) -> None:
-        self.begin()
-
     @on(Input.Submitted)
     @on(Button.Pressed, "#ok")
-    def press(self) -> None:
-        self.begin()
-
     @work(exclusive=True, group="begin")
-    async def begin(self) -> None:
-        problem = self.query_one(".problem", Label)
+    async def action_start(self) -> None:
         self.query_one("#ok", Button).disabled = True
         try:
             overrides = parse_overrides(self.query_one("#overrides", Input).value)
             queue = not self.query_one("#at-once", Checkbox).value
             run = await asyncio.to_thread(begin, self.model, overrides, self.parent_wanted, queue)
         except (RlvrError, OSError) as error:
-            problem.update(str(error))
+            self.query_one(Problem).update(str(error))
             self.query_one("#ok", Button).disabled = False
             return
         self.dismiss(run)
-
-    @on(Button.Pressed, "#cancel")
-    def cancel(self) -> None:
-        self.dismiss(None)
 
 
 def begin(model: str, overrides: dict[str, str], parent: str, queue: bool) -> Run:

@@ -3,16 +3,14 @@
 from collections.abc import Iterable
 
 from textual import on, work
-from textual.app import ComposeResult
-from textual.binding import Binding
-from textual.containers import Horizontal, Vertical
-from textual.screen import ModalScreen
+from textual.containers import Vertical
 from textual.widget import Widget
 from textual.widgets import Button, DataTable, Input, Label, Select, Static
 
 from rlvr import cycles, environment, layers, presets
 from rlvr.errors import RlvrError
 from rlvr.status import LIVING, read_status
+from rlvr.tui.dialogs import Dialog, Problem
 from rlvr.tui.page import Page
 from rlvr.tui.table import KeyedTable
 from rlvr.tui.verbs import page_bindings
@@ -98,65 +96,51 @@ def read_models() -> dict[str, tuple[str, ...]]:
     return found
 
 
-class NewModel(ModalScreen[str | None]):
+class NewModel(Dialog[str]):
     """Ask for name, preset and environment of a model, and make it; returns its name."""
 
-    BINDINGS = [Binding("escape", "dismiss", "Cancel", show=False)]  # noqa: RUF012
+    AUTO_FOCUS = "#name"
 
-    def compose(self) -> ComposeResult:
-        known = presets.list_presets(cycles.PRESETS_DIR)
-        with Vertical(classes="dialog") as dialog:
-            dialog.border_title = "New model"
-            yield Label("Name")
-            yield Input(placeholder="letters, digits, '.', '-', '_'", id="name")
-            yield Label("Preset")
-            yield Select(
-                [
-                    (f"{each.name}: {each.summary}" if each.summary else each.name, each.name)
-                    for each in known
-                    if not each.error
-                ],
-                value="tiny",
-                allow_blank=False,
-                id="preset",
-            )
-            yield Label("Environment")
-            yield Select([(name, name) for name in environment.MODULES], allow_blank=False, id="environment")
-            yield Label("", classes="problem", markup=False)
-            with Horizontal(classes="buttons"):
-                yield Button("Make it", id="ok", variant="primary")
-                yield Button("Cancel", id="cancel")
+    def __init__(self) -> None:
+        super().__init__("New model", "Make it")
 
-    def on_mount(self) -> None:
-        self.query_one("#name").focus()
+    def body(self) -> Iterable[Widget]:
+        known = [each for each in presets.list_presets(cycles.PRESETS_DIR) if not each.error]
+        choices = [(f"{each.name}: {each.summary}" if each.summary else each.name, each.name) for each in known]
+        yield Label("Name")
+        yield Input(placeholder="letters, digits, '.', '-', '_'", id="name")
+        yield Label("Preset")
+        yield Select(choices, value="tiny", allow_blank=False, id="preset")
+        yield Label("Environment")
+        yield Select([(name, name) for name in environment.MODULES], allow_blank=False, id="environment")
 
     @on(Input.Changed)
     def say(self) -> None:
         name = self.query_one("#name", Input).value
-        problem = ""
-        if name:
-            try:
-                cycles.check_model_name(name)
-                if name in cycles.model_names():
-                    problem = f"{name} is there already"
-            except RlvrError as error:
-                problem = str(error)
-        self.query_one(".problem", Label).update(problem)
+        self.query_one(Problem).check(lambda: check_new_name(name) if name else None)
 
     @on(Input.Submitted)
     @on(Button.Pressed, "#ok")
     def make(self) -> None:
         name = self.query_one("#name", Input).value.strip()
-        try:
-            cycles.check_model_name(name)
-            values = presets.preset_values(str(self.query_one("#preset", Select).value), cycles.PRESETS_DIR)
-            values = {**values, "environment": str(self.query_one("#environment", Select).value)}
-            layers.create(cycles.TRAINING_DIR / name, values)
-        except (RlvrError, OSError) as error:
-            self.query_one(".problem", Label).update(str(error))
-            return
-        self.dismiss(name)
+        preset, module = (str(self.query_one(field, Select).value) for field in ("#preset", "#environment"))
+        if self.query_one(Problem).check(lambda: make_model(name, preset, module)):
+            self.dismiss(name)
 
-    @on(Button.Pressed, "#cancel")
-    def cancel(self) -> None:
-        self.dismiss(None)
+
+def check_new_name(name: str) -> None:
+    """Raises RlvrError for what is no name of a model, or of one that is there."""
+    cycles.check_model_name(name)
+    if name in cycles.model_names():
+        raise RlvrError(f"{name} is there already")
+
+
+def make_model(name: str, preset: str, module: str) -> None:
+    """Make a model as `rlvrctl.py init` does.
+
+    Raises:
+        RlvrError: when there can be none of that name.
+    """
+    cycles.check_model_name(name)
+    values = {**presets.preset_values(preset, cycles.PRESETS_DIR), "environment": module}
+    layers.create(cycles.TRAINING_DIR / name, values)
