@@ -3,17 +3,16 @@
 from collections.abc import Iterable, Sequence
 
 from textual import on
-from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
-from textual.widgets import Button, DataTable, Input, Label
+from textual.widgets import DataTable, Input, Label
 
-from rlvr import cycles, runs, supervisor
-from rlvr.config import EvalConfig, keys
+from rlvr import runs
 from rlvr.cycles import Run
 from rlvr.errors import RlvrError
 from rlvr.listing import Row, run_of
 from rlvr.tui.chosen import ChosenRunPage
-from rlvr.tui.launch import parse_overrides
+from rlvr.tui.form import StartForm, begin, parse_eval_keys, parse_overrides
 from rlvr.tui.monitor import read_rounds
 from rlvr.tui.table import KeyedTable
 from rlvr.tui.verbs import page_bindings
@@ -38,13 +37,10 @@ class AutoPage(ChosenRunPage):
 
     def body(self) -> Iterable[Widget]:
         with Horizontal(id="split"):
-            with VerticalScroll(id="form", classes="pane form") as form:
-                form.border_title = "New auto run"
+            with StartForm("New auto run", options):
                 for name, (title, empty) in FIELDS.items():
                     yield Label(title)
                     yield Input(placeholder=empty, id=f"field-{name}", compact=True)
-                yield Label("", classes="problem", markup=False)
-                yield Button("Start  ^r", id="ok", variant="primary", compact=True)
             with Vertical(id="list", classes="pane"):
                 yield KeyedTable("Auto run", "State", "Rounds", "Solved", "Now", "When", id="autos")
                 yield KeyedTable("Round", "Cycle", "Evaluation", "Solved", "Against base", "Better", id="rounds")
@@ -92,62 +88,39 @@ class AutoPage(ChosenRunPage):
         elif row := self.board.row(str(rounds.cells[rounds.selected][1])):
             self.board.open_run(row)
 
-    def options(self) -> dict:
-        """What the form says, as `runs.begin_auto` takes it.
-
-        Raises:
-            RlvrError: for what is not right.
-        """
-        text = {name: self.query_one(f"#field-{name}", Input).value.strip() for name in FIELDS}
-        numbers = {}
-        for name in ("rounds", "patience"):
-            value = text[name] or FIELDS[name][1]
-            if not value.isdigit() or int(value) < 1:
-                raise RlvrError(f"{name} = {value!r}: give a number of at least 1")
-            numbers[name] = int(value)
-        runs.parse_goal(text["until"])
-        known = keys(EvalConfig)
-        evaluation = {name: text[name] for name in ("num_tasks", "samples") if text[name]}
-        for name, value in evaluation.items():
-            known[name].parse(value, "the form")
-        return {
-            **numbers,
-            "until": text["until"],
-            "train_overrides": parse_overrides(text["overrides"]),
-            "eval_overrides": evaluation,
-        }
-
-    @on(Input.Changed)
-    def check(self) -> None:
-        problem = ""
-        try:
-            self.options()
-        except RlvrError as error:
-            problem = str(error)
-        self.query_one(".problem", Label).update(problem)
-
-    @on(Button.Pressed, "#ok")
     @on(Input.Submitted)
-    def press(self) -> None:
-        self.action_start()
-
     def action_start(self) -> None:
-        try:
-            options = self.options()
-        except RlvrError as error:
-            self.board.complain(error)
-            return
-        model = self.board.model
-        self.board.perform(lambda: begin(model, options), self.started)
+        model, texts = self.board.model, self.query_one(StartForm).texts
+        self.board.perform(lambda: begin_auto(model, texts), self.started)
 
     def started(self, run: Run) -> None:
         self.notify(f"Auto run {run.name} was started: it goes on without the dashboard.", markup=False)
         self.table.focus()
 
 
-def begin(model: str, options: dict) -> Run:
+def options(texts: dict[str, str]) -> dict:
+    """What the form says, as `runs.begin_auto` takes it.
+
+    Raises:
+        RlvrError: for what is not right.
+    """
+    numbers = {}
+    for name in ("rounds", "patience"):
+        value = texts[name] or FIELDS[name][1]
+        if not value.isdigit() or int(value) < 1:
+            raise RlvrError(f"{name} = {value!r}: give a number of at least 1")
+        numbers[name] = int(value)
+    runs.parse_goal(texts["until"])
+    evaluation = parse_eval_keys(texts, ("num_tasks", "samples"))
+    return {
+        **numbers,
+        "until": texts["until"],
+        "train_overrides": parse_overrides(texts["overrides"]),
+        "eval_overrides": evaluation,
+    }
+
+
+def begin_auto(model: str, texts: dict[str, str]) -> Run:
     """Start an auto run as `rlvrctl.py auto` does."""
-    supervisor.start_waiting()
-    run = runs.begin_auto(model, **options)
-    cycles.remember_model(model)
-    return run
+    wanted = options(texts)
+    return begin(lambda: runs.begin_auto(model, **wanted))

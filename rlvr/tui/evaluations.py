@@ -1,21 +1,21 @@
 """Set up an evaluation: which checkpoints, how many tasks and samples; beside it those there are and their results."""
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from textual import on
-from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
-from textual.widgets import Button, DataTable, Input, Label, SelectionList
+from textual.widgets import DataTable, Input, Label, SelectionList
 
-from rlvr import cycles, layers, records, runs, supervisor
-from rlvr.config import EvalConfig, keys
+from rlvr import cycles, layers, records, runs
 from rlvr.cycles import Run
 from rlvr.errors import RlvrError
 from rlvr.layer_files import toml_text
 from rlvr.listing import Row, run_of
 from rlvr.records import Evaluation
 from rlvr.tui.chosen import ChosenRunPage
-from rlvr.tui.launch import parse_overrides
+from rlvr.tui.form import StartForm, begin, parse_eval_keys, parse_overrides
 from rlvr.tui.table import Cell, KeyedTable
 from rlvr.tui.verbs import page_bindings
 from rlvr.tui.words import interval_text, progress_text, when_text
@@ -38,8 +38,7 @@ class EvalsPage(ChosenRunPage):
 
     def body(self) -> Iterable[Widget]:
         with Horizontal(id="split"):
-            with VerticalScroll(id="form", classes="pane form") as form:
-                form.border_title = "New evaluation"
+            with StartForm("New evaluation", overrides):
                 yield Label("Checkpoints to compare")
                 yield SelectionList[str](id="who", compact=True)
                 for name, title in FIELDS.items():
@@ -47,8 +46,6 @@ class EvalsPage(ChosenRunPage):
                     yield Input(id=f"field-{name}", compact=True, type="integer")
                 yield Label("Other keys, only this time")
                 yield Input(placeholder="key=value ...", id="overrides", compact=True)
-                yield Label("", classes="problem", markup=False)
-                yield Button("Start  ^r", id="ok", variant="primary", compact=True)
             with Vertical(id="list", classes="pane"):
                 yield KeyedTable("Evaluation", "State", "Progress", "Solved, difference", "When", id="evals")
 
@@ -99,66 +96,41 @@ class EvalsPage(ChosenRunPage):
     def pressed(self) -> None:
         self.action_open()
 
-    def overrides(self) -> dict[str, str]:
-        """The keys that the form sets, as text.
-
-        Raises:
-            RlvrError: for what is not right.
-        """
-        found = parse_overrides(self.query_one("#overrides", Input).value)
-        known = keys(EvalConfig)
-        for name in FIELDS:
-            text = self.query_one(f"#field-{name}", Input).value.strip()
-            if text:
-                known[name].parse(text, "the form")
-                found[name] = text
-        return found
-
-    @on(Input.Changed)
-    def check(self) -> None:
-        problem = ""
-        try:
-            self.overrides()
-        except RlvrError as error:
-            problem = str(error)
-        self.query_one(".problem", Label).update(problem)
-
-    @on(Button.Pressed, "#ok")
     @on(Input.Submitted)
-    def press(self) -> None:
-        self.action_start()
-
     def action_start(self) -> None:
-        try:
-            overrides = self.overrides()
-        except RlvrError as error:
-            self.board.complain(error)
-            return
-        model, chosen = self.board.model, list(self.who.selected)
+        model, texts, chosen = self.board.model, self.query_one(StartForm).texts, self.who.selected
         people = [name for name in self.offered if name in chosen]
-        if not people:
+        if people:
+            self.board.perform(lambda: begin_eval(model, people, texts), self.started)
+        else:
             self.notify("Choose at least one checkpoint with space.", severity="warning")
-            return
-        self.board.perform(lambda: begin(model, people, overrides), self.started)
 
     def started(self, run: Run) -> None:
         self.notify(f"Evaluation {run.name} was started.", markup=False)
         self.table.focus()
 
 
-def begin(model: str, people: Sequence[str], overrides: dict[str, str]) -> Run:
+def overrides(texts: dict[str, str]) -> dict[str, str]:
+    """The keys that the form sets, as text.
+
+    Raises:
+        RlvrError: for what is not right.
+    """
+    return {**parse_overrides(texts["overrides"]), **parse_eval_keys(texts, FIELDS)}
+
+
+def begin_eval(model: str, people: Sequence[str], texts: dict[str, str]) -> Run:
     """Start an evaluation as `rlvrctl.py eval` does."""
-    supervisor.start_waiting()
-    run = runs.begin_eval(model, people, overrides)
-    cycles.remember_model(model)
-    return run
+    wanted = overrides(texts)
+    return begin(lambda: runs.begin_eval(model, people, wanted))
 
 
-class Form:
+class Form(NamedTuple):
     """What the form offers: checkpoints with a word about each, which ones are usual, values now in force."""
 
-    def __init__(self, checkpoints: dict[str, str], usual: list[str], values: dict[str, str]):
-        self.checkpoints, self.usual, self.values = checkpoints, usual, values
+    checkpoints: dict[str, str]
+    usual: list[str]
+    values: dict[str, str]
 
 
 def read_form(model: str) -> Form:

@@ -1,8 +1,8 @@
 """The window that starts a cycle: what it starts from, keys for this cycle, and the plan before anything runs."""
 
 import asyncio
-import shlex
 from collections.abc import Iterable
+from functools import partial
 from typing import NamedTuple
 
 from rich.text import Text
@@ -12,13 +12,14 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.widget import Widget
 from textual.widgets import Button, Checkbox, Input, Label, Select, Static
 
-from rlvr import cycles, records, runs, supervisor
+from rlvr import cycles, records, runs
 from rlvr.budget import preview
 from rlvr.cycles import Run
 from rlvr.errors import RlvrError
 from rlvr.layer_files import toml_text
 from rlvr.records import Step
 from rlvr.tui.dialogs import Dialog, Problem
+from rlvr.tui.form import begin, parse_overrides
 from rlvr.tui.words import color_of
 
 COLD = "(base model)"
@@ -51,25 +52,6 @@ def make_plan(model: str, overrides: dict[str, str], parent: str) -> PlanText:
         [row for row in chosen if row[2] != "default"],
         preview(plan.config, earlier),
     )
-
-
-def parse_overrides(text: str) -> dict[str, str]:
-    """`max_steps=40 corpus_dir='my seqs'` -> key and text of its value.
-
-    Raises:
-        RlvrError: for a word that is no KEY=VALUE.
-    """
-    try:
-        words = shlex.split(text)
-    except ValueError as error:
-        raise RlvrError(f"{text!r}: {error}: close the quotation mark") from None
-    found = {}
-    for word in words:
-        name, equals, value = word.partition("=")
-        if not equals:
-            raise RlvrError(f"{word!r} is not KEY=VALUE, such as learning_rate=1e-4")
-        found[name.replace("-", "_")] = value
-    return found
 
 
 class NewCycle(Dialog[Run]):
@@ -142,17 +124,10 @@ class NewCycle(Dialog[Run]):
         try:
             overrides = parse_overrides(self.query_one("#overrides", Input).value)
             queue = not self.query_one("#at-once", Checkbox).value
-            run = await asyncio.to_thread(begin, self.model, overrides, self.parent_wanted, queue)
+            start = partial(runs.begin_cycle, self.model, overrides, parent=self.parent_wanted, queue=queue)
+            run = await asyncio.to_thread(begin, start)
         except (RlvrError, OSError) as error:
             self.query_one(Problem).update(str(error))
             self.query_one("#ok", Button).disabled = False
             return
         self.dismiss(run)
-
-
-def begin(model: str, overrides: dict[str, str], parent: str, queue: bool) -> Run:
-    """Start the next cycle as `rlvrctl.py train` does."""
-    supervisor.start_waiting()
-    run = runs.begin_cycle(model, overrides, parent=parent, queue=queue)
-    cycles.remember_model(model)
-    return run
