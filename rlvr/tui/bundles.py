@@ -96,11 +96,8 @@ class PresetsPage(Page):
         text = f"Set {len(preset.values)} keys of {self.board.model}, in which layer? Comments in the file stay."
         answer = await self.app.push_screen_wait(Confirm(f"Apply {preset.name}", text, choices))
         if answer:
-            model, (scope, where) = self.board.model, WHERE[answer]
-            self.board.perform(
-                lambda: apply(model, scope, preset.values),
-                lambda count: (self.notify(f"{preset.name}: {count} keys set in {where}.", markup=False), self.load()),
-            )
+            model = self.board.model
+            self.board.perform(lambda: apply(model, preset, answer), self.say)
 
     @work
     async def action_save_preset(self) -> None:
@@ -115,12 +112,7 @@ class PresetsPage(Page):
             replace = await self.app.push_screen_wait(question) == "replace"
             if not replace:
                 return
-        self.board.perform(
-            lambda: presets.save_preset(
-                cycles.PRESETS_DIR, name, model_values(cycles.model_dir(model)), f"from model {model}", replace=replace
-            ),
-            lambda file: (self.notify(f"Saved {file}.", markup=False), self.load()),
-        )
+        self.board.perform(lambda: save(model, name, replace), self.say)
 
 
 def read_values(model: str) -> dict[str, Any]:
@@ -131,7 +123,15 @@ def read_values(model: str) -> dict[str, Any]:
     return found
 
 
-def apply(model: str, scope: layers.Scope, values: dict[str, Any]) -> int:
-    """Put the values into a layer; returns how many changed."""
-    changes = layers.set_values(cycles.model_dir(model), scope, values, None, runs.frozen_keys(model))
-    return sum(change.old != change.new for change in changes)
+def apply(model: str, preset: Preset, place: str) -> str:
+    """Put the keys of a preset into one of `WHERE`; returns what was done in words."""
+    scope, where = WHERE[place]
+    changes = layers.set_values(cycles.model_dir(model), scope, preset.values, None, runs.frozen_keys(model))
+    return f"{preset.name}: {sum(change.old != change.new for change in changes)} keys set in {where}."
+
+
+def save(model: str, name: str, replace: bool) -> str:
+    """Make a preset of what a model sets; returns what was done in words."""
+    values = model_values(cycles.model_dir(model))
+    file = presets.save_preset(cycles.PRESETS_DIR, name, values, f"from model {model}", replace=replace)
+    return f"Saved {file}."

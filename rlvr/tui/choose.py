@@ -1,7 +1,9 @@
-"""Small windows of the viewer: choose runs, choose a format, read the keys."""
+"""Small windows of the viewer: choose runs, choose a format and export a chart, read the keys."""
 
+import asyncio
 import textwrap
 from collections.abc import Sequence
+from pathlib import Path
 
 from textual import on
 from textual.app import ComposeResult
@@ -13,10 +15,13 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from rlvr.cycles import Run, all_runs, model_names
+from rlvr.errors import RlvrError
 from rlvr.status import read_status
-from rlvr.tui.export import FORMATS
+from rlvr.tui.chart import ChartGrid
+from rlvr.tui.export import FORMATS, export
 from rlvr.tui.frame import STATE_STYLES
 from rlvr.tui.keys import KEYS, TITLES, Where, shown
+from rlvr.tui.series import ChartSpec
 
 
 class RunsScreen(ModalScreen[list[Run] | None]):
@@ -147,6 +152,18 @@ class FormatScreen(ModalScreen[str | None]):
     @on(OptionList.OptionSelected)
     def choose(self, event: OptionList.OptionSelected) -> None:
         self.dismiss(FORMATS[event.option_index])
+
+
+async def export_chart(grid: ChartGrid, spec: ChartSpec, folder: Path, form: str = "") -> None:
+    """Write a chart beside its run and say where; without a format it is asked for. Call it from a worker."""
+    form = form or await grid.app.push_screen_wait(FormatScreen(f"Export {spec.name}")) or ""
+    if form:
+        try:
+            file = await asyncio.to_thread(export, grid.curves, spec, grid.view, folder, form)
+        except RlvrError as error:
+            grid.notify(str(error), severity="error", markup=False)
+        else:
+            grid.notify(f"written: {file}", markup=False)
 
 
 KEY_WIDTH = 14

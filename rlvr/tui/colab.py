@@ -60,11 +60,7 @@ class ColabPage(Page):
         if await self.app.push_screen_wait(
             Confirm(f"Give {vm.endpoint} back", text, [("stop", "Give it back", "error")])
         ):
-            self.board.perform(lambda: give_back(vm), self.given_back)
-
-    def given_back(self, words: str) -> None:
-        self.notify(words, markup=False)
-        self.load()
+            self.board.perform(lambda: give_back(vm), self.say)
 
     def copied(self) -> str:
         return self.table.selected or ""

@@ -222,12 +222,8 @@ class ConfigPage(FilteredPage):
 
     def action_save(self) -> None:
         if self.drafts and self.drafts.changes:
-            self.board.perform(self.drafts.save, self.saved)
-
-    def saved(self, changes: list) -> None:
-        files = ", ".join(dict.fromkeys(change.file for change in changes))
-        self.notify(f"Saved {len(changes)} key{'s' if len(changes) != 1 else ''} in {files}.", markup=False)
-        self.load()
+            drafts = self.drafts
+            self.board.perform(lambda: save(drafts), self.say)
 
     def action_back(self) -> None:
         if self.query_one(Editor).has_focus_within:
@@ -241,3 +237,10 @@ class ConfigPage(FilteredPage):
             return ""
         target = self.drafts.targets(self.place, name)[0]
         return f"{name} = {toml_text(self.drafts.value(name, target)[0])}"
+
+
+def save(drafts: Drafts) -> str:
+    """Write the changes of all layers; returns what was done in words."""
+    changes = drafts.save()
+    files = ", ".join(dict.fromkeys(change.file for change in changes))
+    return f"Saved {len(changes)} key{'s' if len(changes) != 1 else ''} in {files}."

@@ -7,13 +7,12 @@ from pathlib import Path
 
 from rlvr.errors import RlvrError
 from rlvr.tui.figure import HEX, Curve, View, kinds_of
+from rlvr.tui.palette import HUES_LIGHT
 from rlvr.tui.series import ChartSpec
 
 FORMATS = ("png", "svg", "csv")
 FOLDER = "charts"
 """Where exports go, in the folder of the first run."""
-
-HUES = ("#0969da", "#1a7f37", "#9a6700", "#cf222e", "#8250df", "#bc4c00", "#1b7c83", "#bf3989")
 
 
 def export(curves: Sequence[Curve], spec: ChartSpec, view: View, run_folder: Path, form: str) -> Path:
@@ -68,7 +67,7 @@ def _draw(curves: Sequence[Curve], spec: ChartSpec, view: View, path: Path) -> N
         axes.stackplot(metrics.x(view.times), shares, labels=labels, colors=[HEX[name] for name in names])
     else:
         for curve in curves:
-            x, color = curve.metrics.x(view.times), HUES[spec.color if len(curves) == 1 else curve.hue]
+            x, color = curve.metrics.x(view.times), HUES_LIGHT[spec.color if len(curves) == 1 else curve.hue]
             if view.smoothing:
                 axes.plot(x, scale * curve.metrics.column(spec.columns[0]), color=color, alpha=0.25, linewidth=1)
             smoothed = scale * curve.metrics.smoothed(spec.columns[0], view.smoothing)

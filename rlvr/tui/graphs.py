@@ -11,7 +11,6 @@ from pathlib import Path
 from textual import on, work
 
 from rlvr.cycles import Run
-from rlvr.errors import RlvrError
 from rlvr.tui.chart import ChartGrid
 from rlvr.tui.completion import CompletionScreen
 from rlvr.tui.completions import CompletionsPane, CompletionsTable
@@ -91,19 +90,9 @@ class RunCharts(ChartGrid):
     @work
     async def export(self, event: ChartGrid.ExportWanted) -> None:
         """Write the chart beside the run, as picture or numbers."""
-        from rlvr.tui.choose import FormatScreen
-        from rlvr.tui.export import export
+        from rlvr.tui.choose import export_chart
 
-        form = await self.app.push_screen_wait(FormatScreen(f"Export {event.spec.name}"))
-        if form:
-            try:
-                file = await asyncio.to_thread(
-                    export, self.curves, event.spec, self.view, self.readers[0].folder, form
-                )
-            except RlvrError as error:
-                self.notify(str(error), severity="error", markup=False)
-            else:
-                self.notify(f"written: {file}", markup=False)
+        await export_chart(self, event.spec, self.readers[0].folder)
 
 
 class RunCompletions(CompletionsPane):

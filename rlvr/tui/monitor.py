@@ -16,7 +16,7 @@ from rlvr.diagnosis import Finding, conclusion
 from rlvr.errors import RlvrError
 from rlvr.layer_files import toml_text
 from rlvr.listing import Row
-from rlvr.records import Evaluation, Interval, Round, Tail
+from rlvr.records import Evaluation, Round, Tail
 from rlvr.tui.chart import ChartGrid
 from rlvr.tui.chosen import ChosenRunPage
 from rlvr.tui.follow import LogView, Progress
@@ -24,7 +24,7 @@ from rlvr.tui.graphs import RunCharts, RunCompletions
 from rlvr.tui.result import result_panes, show_result
 from rlvr.tui.table import KeyedTable
 from rlvr.tui.verbs import page_bindings
-from rlvr.tui.words import interval_text, share_text, shorten
+from rlvr.tui.words import gain_text, share_text, shorten
 
 
 class MonitorPage(ChosenRunPage):
@@ -149,7 +149,7 @@ def read_rounds(run: Run) -> dict[str, tuple[str, ...]]:
             each.cycle,
             each.evaluation,
             share_text(each.solved),
-            interval_text(Interval(each.difference or 0.0, each.low or 0.0, each.high or 0.0), signed=True),
+            gain_text(each),
             "yes" if each.improved else "no",
         )
         for each in rounds

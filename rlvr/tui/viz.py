@@ -16,7 +16,6 @@ from textual.worker import get_current_worker
 
 from rlvr.braille import duration
 from rlvr.cycles import Run, all_runs, model_names
-from rlvr.errors import RlvrError
 from rlvr.tui.chart import ChartGrid
 from rlvr.tui.completion import CompletionScreen
 from rlvr.tui.completions import CompletionsPane, CompletionsTable
@@ -409,23 +408,15 @@ class VizApp(App[None]):
             table.cursor = table.shown.index(last)
 
     @on(ChartGrid.ExportWanted)
-    @work
-    async def choose_format(self, event: ChartGrid.ExportWanted) -> None:
-        from rlvr.tui.choose import FormatScreen
+    def export_one(self, event: ChartGrid.ExportWanted) -> None:
+        self.export(event.spec)
 
-        form = await self.push_screen_wait(FormatScreen(f"Export {event.spec.name}"))
-        if form:
-            self.export(event.spec, form)
+    @work(group="export")
+    async def export(self, spec: ChartSpec, form: str = "") -> None:
+        """Write a chart beside the run; without a format it is asked for."""
+        from rlvr.tui.choose import export_chart
 
-    @work(thread=True, group="export")
-    def export(self, spec: ChartSpec, form: str) -> None:
-        from rlvr.tui.export import export
-
-        try:
-            path = export(self.grid.curves, spec, self.grid.view, self.readers[0].folder, form)
-            self.call_from_thread(self.notify, f"written: {path}", markup=False)
-        except RlvrError as error:
-            self.call_from_thread(self.notify, str(error), severity="error", markup=False)
+        await export_chart(self.grid, spec, self.readers[0].folder, form)
 
     def action_help(self) -> None:
         from rlvr.tui.choose import HelpScreen

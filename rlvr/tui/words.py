@@ -77,11 +77,14 @@ def interval_text(interval: Interval, signed: bool = False) -> str:
     return f"{estimate:.1f} % [{low:.1f}, {high:.1f}]"
 
 
+def gain_text(finished: Round) -> str:
+    """How much more than the base model a round solves, in points."""
+    return interval_text(Interval(finished.difference or 0.0, finished.low or 0.0, finished.high or 0.0), signed=True)
+
+
 def round_text(finished: Round) -> str:
     """A round of an auto run in a line."""
-    difference = Interval(finished.difference or 0.0, finished.low or 0.0, finished.high or 0.0)
     return (
         f"round {finished.round}: cycle {finished.cycle} solves {share_text(finished.solved)}, "
-        f"{interval_text(difference, signed=True)} points against base"
-        + ("" if finished.improved else ", no improvement")
+        f"{gain_text(finished)} points against base" + ("" if finished.improved else ", no improvement")
     )
