@@ -29,4 +29,4 @@ check: setup
 	$(BIN)/pyright
 
 clean:
-	rm -rf .venv build *.egg-info demo
+	rm -rf .venv build *.egg-info

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from oeis_parser import decimal_to_int, int_to_decimal
 from rlvr import corpus, sample, synthetic
-from rlvr.arguments import Parser, run_program
+from rlvr.arguments import Parser, positive, run_program
 from rlvr.config import EXCLUDED_KEYWORDS, REQUIRED_KEYWORDS, RunConfig
 from rlvr.environment import RewardFunc, describe
 from rlvr.errors import RlvrError
@@ -553,7 +553,7 @@ def _marker() -> Path:
 def main() -> int:
     """Print a few tasks as the model sees them, and what it does not see."""
     parser = Parser(description="Print a few OEIS tasks as the model sees them.")
-    parser.add_argument("--limit", type=int, default=3, help="how many; default 3")
+    parser.add_argument("--limit", type=positive, default=3, help="how many; default 3")
     parser.add_argument("--split", choices=("train", "eval"), default="train")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--style", choices=("full", "compact"), default="full")

@@ -15,9 +15,11 @@ import gc
 import os
 import sys
 
+from rlvr.arguments import Parser
+
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="rlvrtui.py",
         description="The dashboard of training/: runs live, graphs, completions, config, evaluations.",
         epilog="Keys: ? shows all, ctrl+p finds a command, a run or a screen, q leaves. Runs go on when you leave.",

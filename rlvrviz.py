@@ -18,6 +18,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from rlvr.arguments import Parser
 from rlvr.braille import ASCII, BLOCKS, BRAILLE
 from rlvr.cycles import Run, choose_model, cycle_runs, find_run, live_run, model_names
 from rlvr.errors import RlvrError
@@ -28,7 +29,7 @@ DEFAULT_SMOOTHING = 0.9
 
 
 def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         description="Live braille graphs of a training run, and its completions to read.",
         epilog="Without RUN: the newest run that is running, else the latest cycle.",
     )

@@ -44,6 +44,14 @@ class Parser(argparse.ArgumentParser):
         sys.exit(2)
 
 
+def positive(text: str) -> int:
+    """The type of an option that counts: an integer of at least 1."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} must be at least 1")
+    return number
+
+
 def run_program(main: Callable[[], int]) -> int:
     """The exit code of a program: what a user can cause is a line on stderr and 2, Ctrl-C is 130.
 

@@ -7,7 +7,6 @@ saved `eval.json` can be compared again. The formulas are in `rlvr/statistics.py
 
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 
 from rlvr import records, statistics
 from rlvr.errors import RlvrError
@@ -139,9 +138,7 @@ def compare(first: Participant, second: Participant, metric: str) -> Difference:
 
 
 def same_checkpoint(first: Participant, second: Participant) -> bool:
-    if not first.adapter or not second.adapter:
-        return first.adapter == second.adapter
-    return Path(first.adapter).resolve() == Path(second.adapter).resolve()
+    return first.sha256 == second.sha256  # of the weights; "" for the base model
 
 
 def conclude(difference: Difference, noun: str) -> str:

@@ -12,12 +12,10 @@ Not here: the index that makes this fast, and what a later load notices (`corpus
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import difflib
 import hashlib
 import heapq
-import os
 import re
 import sqlite3
 import sys
@@ -28,6 +26,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from oeis_parser import decimal_to_int
+from rlvr.arguments import Parser, run_program
 from rlvr.config import EXCLUDED_KEYWORDS, REQUIRED_KEYWORDS
 from rlvr.corpus_index import Refresh, delete_index, list_folders, open_index, read_about
 from rlvr.corpus_reader import FLEETING_KEYWORDS
@@ -339,18 +338,14 @@ def open_corpus(
 
 def main(arguments: list[str] | None = None) -> int:
     """Print what is in a corpus and what the default filter leaves of it."""
-    parser = argparse.ArgumentParser(prog="python -m rlvr.corpus", description="Index a corpus and say what is in it.")
+    parser = Parser(prog="python -m rlvr.corpus", description="Index a corpus and say what is in it.")
     parser.add_argument(
         "corpus", nargs="?", type=Path, help="a clone of oeisdata (default: oeisdata, else the sample)"
     )
     parser.add_argument("--bad", action="store_true", help="name every file that could not be used, and why")
     parser.add_argument("--full", action="store_true", help="look at every file, not only at folders that changed")
     options = parser.parse_args(arguments)
-    try:
-        corpus = open_corpus(options.corpus, refresh="full" if options.full else "auto")
-    except RlvrError as error:
-        print(error, file=sys.stderr)
-        return 2
+    corpus = open_corpus(options.corpus, refresh="full" if options.full else "auto")
     if options.bad:
         text = "".join(f"{reason}: {file}\n" for reason, files in corpus.bad.items() for file in files)
     else:
@@ -359,12 +354,9 @@ def main(arguments: list[str] | None = None) -> int:
         text = f"{corpus.path}: {corpus.num_files:,} files, fingerprint {corpus.fingerprint}\n"
         text += f"{what}: {done.num_read:,} files read, {done.num_removed:,} removed, {done.wall_s:.2f} s\n"
         text += corpus.select().describe() + "\n"
-    try:
-        print(text, end="", flush=True)
-    except BrokenPipeError:  # the reader, `head` say, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    print(text, end="")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_program(main))

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from rlvr import records
+from rlvr.arguments import run_program
 from rlvr.errors import RlvrError
 from rlvr.records import OUTCOMES, Step
 
@@ -95,13 +96,9 @@ def main() -> int:
     if len(sys.argv) != 3:
         print("usage: python -m rlvr.curves METRICS.jsonl PICTURE.png", file=sys.stderr)
         return 2
-    try:
-        draw_file(Path(sys.argv[1]), Path(sys.argv[2]))
-    except RlvrError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    draw_file(Path(sys.argv[1]), Path(sys.argv[2]))
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_program(main))

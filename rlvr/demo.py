@@ -6,7 +6,6 @@ Runs the same programs that a user runs, with the tiny model and the bundled sam
 makes lies in `training/demo/001/`, which it empties first.
 """
 
-import argparse
 import os
 import shutil
 import subprocess
@@ -15,7 +14,7 @@ import time
 from pathlib import Path
 
 from rlvr import curves
-from rlvr.errors import RlvrError
+from rlvr.arguments import Parser, positive, run_program
 
 ROOT = Path(__file__).parent.parent
 CYCLE = Path("training/demo/001")
@@ -31,9 +30,9 @@ def run(title: str, program: str, *arguments: object) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Run the whole main job with the tiny model on the bundled sample.")
+    parser = Parser(description="Run the whole main job with the tiny model on the bundled sample.")
     parser.add_argument("--seed", type=int, default=0, help="seed of the training; default 0")
-    parser.add_argument("--steps", type=int, help="training steps; default: what the preset says")
+    parser.add_argument("--steps", type=positive, help="training steps; default: what the preset says")
     args = parser.parse_args()
 
     began = time.monotonic()
@@ -42,37 +41,16 @@ def main() -> int:
     tiny = ("--preset", "tiny", "--corpus-dir", sample, "--seed", args.seed)
     steps = ("--max-steps", args.steps) if args.steps else ()
     held_out = ("eval_oeis.py", *tiny, "-n", 1000, "-k", 8)
-    try:
-        run(
-            "1/4  Three tasks, as the model sees them",
-            "oeis_rlvr.py",
-            "--limit",
-            3,
-            "--style",
-            "compact",
-            "--corpus",
-            sample,
-        )
-        run(
-            "2/4  The base model on held-out sequences",
-            *held_out,
-            "--adapters",
-            "base",
-            "--out",
-            CYCLE / "evals/before",
-        )
-        run("3/4  One GRPO cycle", "gemma4_oeis_rlvr.py", *tiny, *steps, "--cycle", CYCLE)
-        run("4/4  Base and adapter", *held_out, "--adapters", "base", CYCLE, "--out", CYCLE / "evals/base")
-        curves.draw_file(CYCLE / "metrics.jsonl", CYCLE / "curves.png", f"Demo, seed {args.seed}")
-    except RlvrError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("Interrupted.", file=sys.stderr)
-        return 130
+    few = ("--limit", 3, "--style", "compact", "--corpus", sample)
+    run("1/4  Three tasks, as the model sees them", "oeis_rlvr.py", *few)
+    before = ("--adapters", "base", "--out", CYCLE / "evals/before")
+    run("2/4  The base model on held-out sequences", *held_out, *before)
+    run("3/4  One GRPO cycle", "gemma4_oeis_rlvr.py", *tiny, *steps, "--cycle", CYCLE)
+    run("4/4  Base and adapter", *held_out, "--adapters", "base", CYCLE, "--out", CYCLE / "evals/base")
+    curves.draw_file(CYCLE / "metrics.jsonl", CYCLE / "curves.png", f"Demo, seed {args.seed}")
     print(f"\nDone in {(time.monotonic() - began) / 60:.1f} minutes. Learning curves: {CYCLE / 'curves.png'}")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_program(main))

@@ -8,7 +8,6 @@ Not a copy of OEIS entries: A-number, offset and keywords are the entry's; name 
 
 from __future__ import annotations
 
-import argparse
 import ast
 import functools
 import sys
@@ -16,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from rlvr.arguments import Parser, run_program
 from rlvr.errors import RlvrError
 
 SAMPLE_DIR = Path(__file__).parent / "assets" / "sample"
@@ -168,7 +168,7 @@ def write_sample(folder: Path = SAMPLE_DIR) -> int:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m rlvr.sample", description="The bundled sample corpus.")
+    parser = Parser(prog="python -m rlvr.sample", description="The bundled sample corpus.")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("write", help="write the .seq files of the table")
     show = commands.add_parser("show", help="print the known-good answer of one sequence")
@@ -178,22 +178,18 @@ def main(arguments: list[str] | None = None) -> int:
     search.add_argument("--output", type=Path, help="file to write the table to (default: standard output)")
     search.add_argument("--compare", action="store_true", help="print rows beside the real names, to be read by eye")
     options = parser.parse_args(arguments)
-    try:
-        if options.command == "write":
-            print(f"{write_sample()} sequences in {SAMPLE_DIR}")
-        elif options.command == "show":
-            print(known_good(options.anum))
-            rule = rules_by_anum()[options.anum]
-            print(f"# {rule.name}\n# " + ", ".join(map(str, sample_terms(rule.source, rule.offset))))
-        else:
-            from rlvr import sample_search
+    if options.command == "write":
+        print(f"{write_sample()} sequences in {SAMPLE_DIR}")
+    elif options.command == "show":
+        print(known_good(options.anum))
+        rule = rules_by_anum()[options.anum]
+        print(f"# {rule.name}\n# " + ", ".join(map(str, sample_terms(rule.source, rule.offset))))
+    else:
+        from rlvr import sample_search
 
-            sample_search.run(options.corpus, options.output, options.compare)
-    except RlvrError as error:
-        print(error, file=sys.stderr)
-        return 2
+        sample_search.run(options.corpus, options.output, options.compare)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_program(main))

@@ -20,6 +20,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from rlvr.arguments import Parser, positive, run_program
 from rlvr.base_models import TINY_DIR
 from rlvr.errors import RlvrError
 from rlvr.synthetic import Pair, compact_prompt, sample_pair
@@ -390,29 +391,29 @@ def score(args: argparse.Namespace) -> None:
 
 
 def arguments(argv: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m rlvr.tiny", description=(__doc__ or "").partition("\n")[0])
+    parser = Parser(prog="python -m rlvr.tiny", description=(__doc__ or "").partition("\n")[0])
     commands = parser.add_subparsers(required=True)
     sub = commands.add_parser("make", help="rebuild the model from a seed")
     sub.add_argument("--out", type=Path, default=TINY_DIR, help="folder for the model")
     sub.add_argument("--work", type=Path, help="folder for log.jsonl and checkpoint.pt (default: OUT/work)")
     sub.add_argument("--seed", type=int, default=0)
-    sub.add_argument("--steps", type=int, default=1600)
-    sub.add_argument("--batch", type=int, default=BATCH, help="pairs a step, over all workers")
-    sub.add_argument("--workers", type=int, default=2, help="processes with one thread each; results depend on it")
-    sub.add_argument("--layers", type=int, help="other than the shipped model's number, for tests")
-    sub.add_argument("--tokenizer-pairs", type=int, default=TOKENIZER_PAIRS, help="fewer make a quick test")
+    sub.add_argument("--steps", type=positive, default=1600)
+    sub.add_argument("--batch", type=positive, default=BATCH, help="pairs a step, over all workers")
+    sub.add_argument("--workers", type=positive, default=2, help="processes of one thread; results depend on it")
+    sub.add_argument("--layers", type=positive, help="other than the shipped model's number, for tests")
+    sub.add_argument("--tokenizer-pairs", type=positive, default=TOKENIZER_PAIRS, help="fewer make a quick test")
     sub.add_argument("--resume", action="store_true", help="go on from WORK/checkpoint.pt, perhaps to other --steps")
     sub.set_defaults(run=make)
     sub = commands.add_parser("score", help="share of entries of a corpus that the model solves")
     sub.add_argument("--corpus", type=Path, help="folder of .seq files (default: oeisdata, else the bundled sample)")
     sub.add_argument("--model", type=Path, default=TINY_DIR)
-    sub.add_argument("-n", type=int, default=300, help="entries")
-    sub.add_argument("-k", type=int, default=1, help="samples an entry, besides the greedy answer")
+    sub.add_argument("-n", type=positive, default=300, help="entries")
+    sub.add_argument("-k", type=positive, default=1, help="samples an entry, besides the greedy answer")
     sub.add_argument("--temperature", type=float, default=1.0)
     sub.add_argument("--split", choices=["train", "eval"], help="only this split of the corpus")
     sub.add_argument("--hide-name", action="store_true")
     sub.add_argument("--seed", type=int, default=0, help="chooses the entries and seeds the sampling")
-    sub.add_argument("--threads", type=int, default=1)
+    sub.add_argument("--threads", type=positive, default=1)
     sub.add_argument("--verbose", action="store_true", help="print every greedy answer")
     sub.set_defaults(run=score)
     return parser.parse_args(argv)
@@ -420,13 +421,9 @@ def arguments(argv: list[str]) -> argparse.Namespace:
 
 def main(argv: list[str]) -> int:
     args = arguments(argv)
-    try:
-        args.run(args)
-    except RlvrError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+    args.run(args)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run_program(lambda: main(sys.argv[1:])))
