@@ -663,8 +663,29 @@ async def test_an_evaluation_has_completions_and_no_charts(here):
         assert not app.grid.display and app.pane.size.height > 30
         await press(pilot, "f")
         await until(pilot, lambda: isinstance(app.screen, RunsScreen) and app.screen.runs)
-        await press(pilot, "slash", *"auto", "enter")
+        assert not [run for run in app.screen.runs if run.kind == "auto"]  # nothing could be shown of it
+        await press(pilot, "slash", *"demo/004", "enter")
         await until(pilot, lambda: "no numbers yet" in screen_text(app))
+
+
+async def test_an_auto_run_says_where_its_numbers_are(here):
+    app = viewer("demo/auto/001")
+    async with app.run_test(size=(120, 35)) as pilot:
+        await until(pilot, lambda: "its cycles have them" in screen_text(app))
+
+
+async def test_a_filter_is_blamed_only_where_it_hides_something(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    files = RunFiles(tmp_path / "run")
+    files.folder.mkdir()
+    files.trace.write_text("")
+    app = VizApp([open_path(files.folder)], charts="zzz")
+    async with app.run_test(size=(120, 35)) as pilot:
+        assert "reading ..." in screen_text(app) or not app.grid.reading
+        await until(pilot, lambda: "no numbers yet" in screen_text(app))
+        write_step(files, *next(steps(3)))
+        await until(pilot, lambda: "no chart matches 'zzz'" in screen_text(app))
 
 
 @pytest.mark.parametrize("form", ["png", "svg", "csv"])

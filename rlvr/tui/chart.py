@@ -117,6 +117,11 @@ class ChartGrid(VerticalScroll):
     columns: reactive[int] = reactive(0, init=False)
     """Charts side by side; 0 leaves it to the width."""
 
+    reading: reactive[bool] = reactive(False, init=False)
+    """Is what there is of these runs not all read yet?"""
+    reason: str = ""
+    """Why there is no number, where it is known; "" for runs that are to write some."""
+
     class StepChosen(Message):
         """Somebody wants to see the completions of a step."""
 
@@ -143,6 +148,8 @@ class ChartGrid(VerticalScroll):
         self.set_reactive(ChartGrid.pattern, pattern)
         self.curves: list[Curve] = []
         self.charts: list[ChartSpec] = []
+        self.count = 0
+        """Charts that there are, before the filter."""
         self.version = 0
         self._end = 0.0
         """The last x of all runs when they were last looked at."""
@@ -181,7 +188,8 @@ class ChartGrid(VerticalScroll):
         """New numbers have arrived in the runs shown: draw them, and add a chart for a series that is new."""
         self.version += 1
         self._follow_end()
-        wanted = matching(charts_of(curve.metrics for curve in self.curves), self.pattern)
+        every = charts_of(curve.metrics for curve in self.curves)
+        wanted, self.count = matching(every, self.pattern), len(every)
         if wanted != self.charts:
             self.charts = wanted
             self._sync_charts()
@@ -221,9 +229,14 @@ class ChartGrid(VerticalScroll):
     def _nothing(self) -> str:
         if self.charts:
             return ""
-        if self.pattern:
+        if self.count:
             return f"no chart matches {self.pattern!r}: esc shows all"
-        return "no numbers yet: they appear with the first step"
+        if self.reading:
+            return "reading ..."
+        return self.reason or "no numbers yet: they appear with the first step"
+
+    def watch_reading(self) -> None:
+        self.query_one(".nothing", Static).update(self._nothing())
 
     def refresh_charts(self) -> None:
         for chart in self.query(Chart):
@@ -349,7 +362,7 @@ class ChartGrid(VerticalScroll):
 
     def action_log_all(self) -> None:
         names = frozenset(spec.name for spec in self.charts)
-        self.view = replace(self.view, log=frozenset() if self.view.log else names)
+        self.view = replace(self.view, log=frozenset() if names <= self.view.log else names)
 
     def action_times(self) -> None:
         """Steps or time; zoom and crosshair stand in the old unit and go."""

@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
-from textual import on
+from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical, VerticalScroll
@@ -16,6 +16,7 @@ from textual.widgets.option_list import Option
 
 from rlvr.cycles import Run, all_runs, model_names
 from rlvr.errors import RlvrError
+from rlvr.records import Status
 from rlvr.status import read_status
 from rlvr.tui.chart import ChartGrid
 from rlvr.tui.export import FORMATS, export
@@ -31,6 +32,7 @@ class RunsScreen(ModalScreen[list[Run] | None]):
         Binding("escape", "close", "Cancel"),
         Binding("enter", "take", "Open", priority=True),
         Binding("space", "mark", "Mark"),
+        Binding("p", "pin", "On top"),
         Binding("slash", "filter", "Filter"),
         Binding("j", "down", show=False),
         Binding("k", "up", show=False),
@@ -40,29 +42,29 @@ class RunsScreen(ModalScreen[list[Run] | None]):
         super().__init__()
         self.marked = [name for name in shown if len(shown) > 1]
         self.shown = shown
+        self.lines: list[tuple[Run, Status | None]] = []
         self.runs: list[Run] = []
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="window") as window:
             window.border_title = "Runs"
-            window.border_subtitle = "enter opens · space marks · / filters · esc"
+            window.border_subtitle = "enter opens · space marks · p on top · / filters · esc"
             yield Input(placeholder="filter: words of model, run or state", compact=True)
             yield OptionList(markup=False)
 
     def on_mount(self) -> None:
-        runs = [run for model in model_names() for run in all_runs(model)]
-        found = [(read_status(run.files.status), run) for run in runs]
-        order = {"running": 0, "pending": 1}
-        found.sort(key=lambda pair: pair[0].updated if pair[0] else 0.0, reverse=True)
-        found.sort(key=lambda pair: order.get(pair[0].state if pair[0] else "", 2))
-        self.lines = [(run, status) for status, run in found]
-        self.fill("")
         self.query_one(OptionList).focus()
+        self.read()
+
+    @work
+    async def read(self) -> None:
+        self.lines = await asyncio.to_thread(runs_to_show)
+        self.fill(self.query_one(Input).value)
 
     def fill(self, words: str) -> None:
         """List the runs that hold all the words; the highlighted one stays."""
         options = self.query_one(OptionList)
-        highlighted = self.runs[options.highlighted] if options.highlighted is not None and self.runs else None
+        highlighted = str(self.current() or self.shown[0])
         self.runs, contents = [], []
         for run, status in self.lines:
             state = status.state if status else "no status"
@@ -70,7 +72,7 @@ class RunsScreen(ModalScreen[list[Run] | None]):
             if not all(word in text for word in words.casefold().split()):
                 continue
             step = f"{status.step:,} of {status.max_steps:,}" if status and status.max_steps else ""
-            mark = "● " if str(run) in self.marked else "▸ " if str(run) in self.shown else "  "
+            mark = self.mark_of(str(run))
             self.runs.append(run)
             contents.append(
                 Content.assemble(
@@ -83,7 +85,14 @@ class RunsScreen(ModalScreen[list[Run] | None]):
         options.clear_options()
         options.add_options([Option(content) for content in contents])
         if self.runs:
-            options.highlighted = self.runs.index(highlighted) if highlighted in self.runs else 0
+            names = list(map(str, self.runs))
+            options.highlighted = names.index(highlighted) if highlighted in names else 0
+
+    def mark_of(self, name: str) -> str:
+        """The first one marked, another one marked, one on the screen at the moment."""
+        if name in self.marked:
+            return "◆ " if name == self.marked[0] else "● "
+        return "▸ " if name in self.shown else "  "
 
     @on(Input.Changed)
     def narrow(self, event: Input.Changed) -> None:
@@ -100,6 +109,13 @@ class RunsScreen(ModalScreen[list[Run] | None]):
         if (run := self.current()) is not None:
             name = str(run)
             self.marked = [one for one in self.marked if one != name] if name in self.marked else [*self.marked, name]
+            self.fill(self.query_one(Input).value)
+
+    def action_pin(self) -> None:
+        """Mark the run as the first one: its completions are listed, its curve lies over the others."""
+        if (run := self.current()) is not None:
+            name = str(run)
+            self.marked = [name, *(one for one in self.marked if one != name)]
             self.fill(self.query_one(Input).value)
 
     def action_take(self) -> None:
@@ -129,6 +145,16 @@ class RunsScreen(ModalScreen[list[Run] | None]):
 
     def action_up(self) -> None:
         self.query_one(OptionList).action_cursor_up()
+
+
+def runs_to_show() -> list[tuple[Run, Status | None]]:
+    """Every run that has numbers or completions of its own, with its status: running ones first, then the newest."""
+    runs = [run for model in model_names() for run in all_runs(model) if run.kind != "auto"]
+    found = [(run, read_status(run.files.status)) for run in runs]
+    order = {"running": 0, "pending": 1}
+    found.sort(key=lambda pair: pair[1].updated if pair[1] else 0.0, reverse=True)
+    found.sort(key=lambda pair: order.get(pair[1].state if pair[1] else "", 2))
+    return found
 
 
 class FormatScreen(ModalScreen[str | None]):

@@ -1,9 +1,11 @@
 """One completion in full: its function, terms, rewards, reasoning and prompt, and the other answers to the prompt."""
 
+import asyncio
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from textual import work
 from textual.app import ComposeResult
 from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
@@ -16,7 +18,10 @@ from rlvr.tui.keybar import KeyBar
 from rlvr.tui.keys import bindings
 from rlvr.tui.palette import kind_color
 from rlvr.tui.rows import Row, load
-from rlvr.tui.texts import capped, clipped, signed
+from rlvr.tui.texts import MAX_SHOWN, capped, clipped, signed
+
+MAX_TERM = MAX_SHOWN
+"""Characters of a term within which the first difference is looked for."""
 
 
 def reasoning_of(completion: Completion) -> str:
@@ -38,18 +43,43 @@ def colored(code: str) -> Content:
     return highlight(code, language="python")
 
 
+def cut_alike(expected: str, got: str, room: int) -> tuple[str, str]:
+    """Two values in at most `room` characters each, so that their first difference is seen; equal ones keep both ends.
+
+    >>> cut_alike("1234567890123", "1234567890129", 8), cut_alike("1234567890123", "1234567890123", 8)
+    (('…7890123', '…7890129'), ('1234…123', '1234…123'))
+    """
+    longest = max(len(expected), len(got))
+    if longest <= room:
+        return expected, got
+    if expected == got:
+        tail = (room - 1) // 2
+        short = f"{expected[: room - 1 - tail]}…{expected[-tail:] if tail else ''}"
+        return short, short
+    pairs = zip(expected, got, strict=False)
+    differs = next((at for at, (one, other) in enumerate(pairs) if one != other), min(len(expected), len(got)))
+    begin = 0 if differs < room - 2 else min(differs - room // 2, longest - room + 1)
+
+    def cut(text: str) -> str:
+        shown = f"…{text[begin + 1 :]}" if begin > 0 else text
+        return shown if len(shown) <= room else f"{shown[: room - 1]}…"
+
+    return cut(expected), cut(got)
+
+
 def checks_table(checks: Sequence[Check], width: int) -> Content:
     """n / expected / got / match; hidden terms are those the model never saw."""
     label = max([len(check.label) for check in checks] + [1])
-    room = max((width - label - 13) // 2, 6)
-    lines = [Content.styled(f"{'n':<{label}}  {'expected':>{room}}  {'got':>{room}}  ", "bold")]
+    room = max((width - label - 14) // 2, 6)
+    lines = [Content.styled(f"{'n':<{label}}  {'expected':>{room}}  {'got':>{room}}  match", "bold")]
     for check in checks:
-        got = clipped(check.got or "–", room)
+        expected, got = (clipped(text, MAX_TERM) for text in (check.expected, check.got or "–"))
+        expected, got = cut_alike(expected, got, room)
         mark, style = ("✓", "$text-success") if check.passed else ("✗", "$text-error")
         shown = " shown" if check.shown else ""
         lines.append(
             Content.assemble(
-                (f"{check.label:<{label}}  {clipped(check.expected, room):>{room}}  ", ""),
+                (f"{check.label:<{label}}  {expected:>{room}}  ", ""),
                 (f"{got:>{room}}", "" if check.passed else "$text-error"),
                 (f"  {mark}", style),
                 (shown, "$foreground 60%"),
@@ -74,8 +104,24 @@ def rewards_text(completion: Completion, width: int) -> Content:
     return Content.assemble(*parts)
 
 
+def load_all(file: Path, rows: Sequence[Row]) -> list[Completion | str]:
+    """The completions of these rows, or in words why one cannot be read."""
+    found: list[Completion | str] = []
+    for row in rows:
+        try:
+            found.append(load(file, row))
+        except RlvrError as error:
+            found.append(str(error))
+    return found
+
+
 class CompletionScreen(ModalScreen[Row | None]):
-    """One completion: prompt, reasoning, function, checks, rewards, and its group-mates. Returns the last row seen."""
+    """One completion: prompt, reasoning, function, checks, rewards, and its group-mates. Returns the last row seen.
+
+    Args:
+        mates: the answers to the prompt of a row, itself among them.
+        neighbours: the rows of the table as it is, for going on to the next.
+    """
 
     BINDINGS = bindings("completion")
     DEFAULT_CSS = """
@@ -96,15 +142,18 @@ class CompletionScreen(ModalScreen[Row | None]):
     """
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012
 
-    def __init__(self, file: Path, row: Row, mates: Sequence[Row], neighbours: Sequence[Row]):
+    def __init__(self, file: Path, row: Row, mates: Callable[[Row], list[Row]], neighbours: Sequence[Row]):
         super().__init__()
         self.file = file
         self.row = row
-        self.mates = list(mates)
+        self.find_mates = mates
+        self.mates: list[Row] = []
         self.neighbours = list(neighbours)
-        """The rows of the table as it was, for going on to the next."""
-        self.all_rows: list[Row] = list(neighbours)
         self.completion: Completion | None = None
+        self.answers: list[Completion | str] = []
+        """The mates in full, or what is wrong with them; read only for showing them side by side."""
+        self.columns: list[Static] = []
+        """Where they stand."""
 
     def compose(self) -> ComposeResult:
         yield Static("", classes="head")
@@ -123,31 +172,35 @@ class CompletionScreen(ModalScreen[Row | None]):
                 yield Static("", classes="text reasoning", markup=False)
                 yield Label("Prompt", classes="title")
                 yield Static("", classes="text prompt", markup=False)
-        with Horizontal(classes="together"):
-            for _ in self.mates:
-                yield VerticalScroll(Static("", classes="text mate"), classes="column", can_focus=False)
+        yield Horizontal(classes="together")
         yield KeyBar()
 
     def on_mount(self) -> None:
         self.show_row(self.row)
-        self.call_after_refresh(self._fill)  # only now the columns have their width
 
     def _color(self, outcome: str) -> str:
         return kind_color(outcome, self.app.current_theme.dark)
 
     def on_resize(self) -> None:
-        if self.completion is not None:
-            self.call_after_refresh(self._fill)
+        self.call_after_refresh(self._fill)  # only then the columns have their width
 
     def show_row(self, row: Row) -> None:
-        """Show another completion in this screen."""
+        """Show another completion in this screen, once it is read."""
+        before, self.row = self.row, row
+        self.read(row, before)
+
+    @work(exclusive=True)
+    async def read(self, row: Row, before: Row) -> None:
+        together = self.has_class("side-by-side")
         try:
-            self.completion = load(self.file, row)
+            self.completion = await asyncio.to_thread(load, self.file, row)
         except RlvrError as error:
+            self.row = before
             self.notify(str(error), severity="error", markup=False)
             return
-        self.row = row
-        self._fill()
+        self.mates = await asyncio.to_thread(self.find_mates, row)
+        self.answers = await asyncio.to_thread(load_all, self.file, self.mates) if together else []
+        self.call_after_refresh(self._fill)
 
     def _fill(self) -> None:
         one = self.completion
@@ -188,11 +241,15 @@ class CompletionScreen(ModalScreen[Row | None]):
         return Content.assemble(*parts)
 
     def _fill_mates(self) -> None:
-        for mate, shown in zip(self.mates, self.query(".mate").results(Static), strict=False):
-            try:
-                one = load(self.file, mate)
-            except RlvrError as error:
-                shown.update(str(error))
+        while len(self.columns) < len(self.answers):
+            shown = Static("", classes="text mate")
+            self.columns.append(shown)
+            self.query_one(".together").mount(VerticalScroll(shown, classes="column", can_focus=False))
+        for position, column in enumerate(self.query_one(".together").children):
+            column.display = position < len(self.answers)
+        for mate, one, shown in zip(self.mates, self.answers, self.columns, strict=False):
+            if isinstance(one, str):
+                shown.update(one)
                 continue
             passed = f"{one.hidden_passed} of {one.hidden_total} hidden terms\n\n"
             value = signed(one.reward, "masked")
@@ -217,23 +274,12 @@ class CompletionScreen(ModalScreen[Row | None]):
 
     def action_mates(self) -> None:
         self.toggle_class("side-by-side")
-        self._fill()
+        self.show_row(self.row)
 
     def action_row(self, by: int) -> None:
-        """The next row of the table that asks something else, with its own group."""
+        """The next row of the table, with its own group."""
         index = next((index for index, row in enumerate(self.neighbours) if row == self.row), 0)
-        index = min(max(index + by, 0), len(self.neighbours) - 1)
-        row = self.neighbours[index]
-        self.mates = sorted(
-            (one for one in self.all_rows if one.prompt_key == row.prompt_key), key=lambda one: one.sample
-        )
-        together = self.query_one(".together", Horizontal)
-        columns = len(self.query(".mate"))
-        for _ in range(columns, len(self.mates)):
-            together.mount(VerticalScroll(Static("", classes="text mate"), classes="column", can_focus=False))
-        for position, column in enumerate(together.children):
-            column.display = position < len(self.mates)
-        self.show_row(row)
+        self.show_row(self.neighbours[min(max(index + by, 0), len(self.neighbours) - 1)])
 
     def action_copy(self) -> None:
         if self.completion is not None:

@@ -112,6 +112,8 @@ def nothing_to_draw(reader: RunReader) -> str:
     """Why there is no chart of a run."""
     if reader.run is not None and reader.run.kind == "eval":
         return "an evaluation has no steps to draw; the live view lists its completions"
+    if reader.run is not None and reader.run.kind == "auto":
+        return "an auto run has no steps of its own: its cycles have them"
     if reader.is_log:
         return "no line of numbers in this log, such as TRL's {'loss': 0.1, ...}"
     return "no numbers yet: they appear with the first step"

@@ -3,7 +3,7 @@
 Importing it takes as long as everything else of the dashboard together, because of numpy: do it after the first frame.
 """
 
-import asyncio
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,54 +15,24 @@ from rlvr.tui.chart import ChartGrid
 from rlvr.tui.completion import CompletionScreen
 from rlvr.tui.completions import CompletionsPane, CompletionsTable
 from rlvr.tui.dialogs import Ask
-from rlvr.tui.figure import Curve
+from rlvr.tui.figure import Curve, hues_of
+from rlvr.tui.follow import looks
 from rlvr.tui.page import Page
 from rlvr.tui.rows import Rows
 from rlvr.tui.series import Metrics, RunReader, open_run
 
-LOOK_S = 0.3
-"""Between two looks at files that do not change."""
 
+class PageCharts(ChartGrid):
+    """Charts on a screen of the dashboard: `/` asks for a filter, `e` exports, escape leaves when all is undone."""
 
-class RunCharts(ChartGrid):
-    """The graphs of one run, or of several laid over each other, drawn anew as numbers come."""
-
-    def __init__(self, pattern: str = "", id: str | None = None):
-        super().__init__(pattern=pattern, id=id)
-        self.runs: tuple[Run, ...] = ()
-        self.readers: list[RunReader] = []
+    @property
+    @abstractmethod
+    def folder(self) -> Path:
+        """Where a chart is exported to."""
 
     def on_mount(self) -> None:
         if self.app.no_color:
             self.view = replace(self.view, letters=True)
-
-    def follow(self, runs: Sequence[Run]) -> None:
-        """Show these runs from now on."""
-        if tuple(runs) != self.runs:
-            self.runs = tuple(runs)
-            self.readers = [open_run(run) for run in runs]
-            self.workers.cancel_group(self, "metrics")
-            self.show([])
-            if runs:
-                self.keep_reading()
-
-    @work(group="metrics", exclusive=True)
-    async def keep_reading(self) -> None:
-        metrics: list[Metrics] = []
-        while True:
-            changed = [await asyncio.to_thread(reader.poll) for reader in self.readers]
-            now = [reader.metrics for reader in self.readers]
-            if [id(each) for each in now] != [id(each) for each in metrics]:  # new, or a file was begun anew
-                metrics = now
-                self.show(
-                    [
-                        Curve(reader.run.name if reader.run else reader.name, reader.metrics, hue)
-                        for hue, reader in enumerate(self.readers)
-                    ]
-                )
-            elif any(changed):
-                self.data_changed()
-            await asyncio.sleep(0 if any(reader.remaining for reader in self.readers) else LOOK_S)
 
     def action_back(self) -> None:
         """Undo one thing here, or leave the screen."""
@@ -92,7 +62,50 @@ class RunCharts(ChartGrid):
         """Write the chart beside the run, as picture or numbers."""
         from rlvr.tui.choose import export_chart
 
-        await export_chart(self, event.spec, self.readers[0].folder)
+        await export_chart(self, event.spec, self.folder)
+
+
+class RunCharts(PageCharts):
+    """The graphs of one run, or of several laid over each other, drawn anew as numbers come."""
+
+    def __init__(self, pattern: str = "", id: str | None = None):
+        super().__init__(pattern=pattern, id=id)
+        self.runs: tuple[Run, ...] = ()
+        self.readers: list[RunReader] = []
+
+    @property
+    def folder(self) -> Path:
+        return self.readers[0].folder
+
+    def follow(self, runs: Sequence[Run]) -> None:
+        """Show these runs from now on."""
+        if tuple(runs) != self.runs:
+            self.runs = tuple(runs)
+            self.readers = [open_run(run) for run in runs]
+            self.workers.cancel_group(self, "metrics")
+            self.show([])
+            self.reading = bool(runs)
+            for reader in self.readers:
+                self.keep_reading(reader)
+
+    @work(group="metrics")
+    async def keep_reading(self, reader: RunReader) -> None:
+        async for changed in looks(reader.poll, lambda: reader.remaining, self.say_trouble):
+            now = [each.metrics for each in self.readers]
+            if [id(each) for each in now] != [id(curve.metrics) for curve in self.curves]:  # new, or begun anew
+                names = [each.run.name if each.run else each.name for each in self.readers]
+                hues = hues_of([each.name for each in self.readers])  # as in rlvrviz
+                self.show([Curve(*each) for each in zip(names, now, hues, strict=True)])
+            elif changed:
+                self.data_changed()
+            self.reading = any(each.remaining for each in self.readers)
+
+    def say_trouble(self, words: str) -> None:
+        """Say what the file system refuses: where the charts would be, and once for all to see."""
+        self.reading, self.reason = False, words
+        self.data_changed()
+        if words:
+            self.notify(words, severity="error", markup=False)
 
 
 class RunCompletions(CompletionsPane):
@@ -109,14 +122,15 @@ class RunCompletions(CompletionsPane):
 
     @work(group="rows", exclusive=True)
     async def keep_reading(self, rows: Rows) -> None:
-        while True:
-            new, replaced = await asyncio.to_thread(rows.poll)
+        async for new, replaced in looks(rows.poll, lambda: rows.remaining, self.say_trouble):
             if replaced:
                 self.table.replace_all(new, rows.part_names)
             elif new:
                 self.table.add(new, rows.part_names)
             self.note = f"{rows.bad} lines could not be read" if rows.bad else ""
-            await asyncio.sleep(0 if rows.remaining else LOOK_S)
+
+    def say_trouble(self, words: str) -> None:
+        self.note = words
 
     @on(CompletionsTable.Opened)
     @work
@@ -124,7 +138,7 @@ class RunCompletions(CompletionsPane):
         table, rows = self.table, self.rows
         if rows is None:
             return
-        screen = CompletionScreen(rows.path, event.row, rows.mates(event.row), list(table.shown))
+        screen = CompletionScreen(rows.path, event.row, rows.mates, table.shown)
         last = await self.app.push_screen_wait(screen)
         if last is not None and last in table.shown:
             table.cursor = table.shown.index(last)

@@ -40,7 +40,7 @@ def remember(name: str, value: Any) -> None:
 
 
 def own_keys(kept: Mapping[str, Any], known: Container[str]) -> dict[str, str]:
-    """The keys a person chose for what is known here, as `App.set_keymap` wants them; what is no table says nothing."""
+    """The keys a person chose for what is known here, as `App.set_keymap` wants them; {} when `keys` is no table."""
     keys = kept.get("keys")
     return {name: str(each) for name, each in keys.items() if name in known} if isinstance(keys, dict) else {}
 

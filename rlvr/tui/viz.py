@@ -21,7 +21,7 @@ from rlvr.tui.completion import CompletionScreen
 from rlvr.tui.completions import CompletionsPane, CompletionsTable
 from rlvr.tui.ending import end_on_signals
 from rlvr.tui.figure import View, x_in_words
-from rlvr.tui.frame import STATE_STYLES, curves_of, seconds_left
+from rlvr.tui.frame import STATE_STYLES, curves_of, nothing_to_draw, seconds_left
 from rlvr.tui.keybar import KeyBar
 from rlvr.tui.keys import KEYS, bindings
 from rlvr.tui.palette import HUES_DARK, HUES_LIGHT
@@ -49,10 +49,12 @@ ABOUT = (
 class NewData(Message):
     """The worker has read something: numbers are in the readers already, rows come along."""
 
-    def __init__(self, rows: list[Row], replaced: bool, number: int):
+    def __init__(self, rows: list[Row], replaced: bool, more: bool, number: int):
         super().__init__()
         self.rows = rows
         self.replaced = replaced
+        self.more = more
+        """Is there more in the files that was not read yet?"""
         self.number = number
         """Which choice of runs this belongs to."""
 
@@ -141,6 +143,7 @@ class VizApp(App[None]):
         self.pane.file = self.rows.path
         self.pane.note = ""
         self.pane.table.replace_all([], ())
+        self.grid.reading, self.grid.reason = True, nothing_to_draw(self.readers[0])
         self.grid.show(curves_of(self.readers))
         self.sub_title = ", ".join(reader.name for reader in self.readers)
         if self.speed:
@@ -154,7 +157,7 @@ class VizApp(App[None]):
         """Read what is new, again and again, and say so in batches; nothing is drawn here."""
         worker = get_current_worker()
         status_due = post_due = 0.0
-        changed = replaced = False
+        changed, replaced = True, False  # the first look is news in any case: that there is nothing
         new: list[Row] = []
         while not worker.is_cancelled:
             if time.monotonic() >= status_due:
@@ -174,7 +177,7 @@ class VizApp(App[None]):
             new = found if again else [*new, *found]
             more = bool(rows.remaining) or any(reader.remaining for reader in readers)
             if (changed or new or replaced) and (not more or time.monotonic() >= post_due):
-                self.post_message(NewData(new, replaced, number))
+                self.post_message(NewData(new, replaced, more, number))
                 changed, replaced, new = False, False, []
                 post_due = time.monotonic() + POST_S
             if not more:
@@ -206,15 +209,16 @@ class VizApp(App[None]):
             while upto < len(stamps) and stamps[upto] - origin <= played:
                 upto += 1
             self.replayed = played
-            self.post_message(NewData(rows.rows[done:upto], False, number))
+            self.post_message(NewData(rows.rows[done:upto], False, False, number))
             done = upto
-        self.post_message(NewData(rows.rows[done:], False, number))
+        self.post_message(NewData(rows.rows[done:], False, False, number))
 
     @on(NewData)
     def take(self, event: NewData) -> None:
         """Draw what came, unless the picture is held still."""
         if event.number != self._number or self._ending():
             return
+        self.grid.reading = event.more
         if self.paused and self.speed is None:
             self._held = event.rows if event.replaced else self._held + event.rows
             self._held_replaced |= event.replaced
@@ -401,9 +405,7 @@ class VizApp(App[None]):
     @work
     async def open_completion(self, event: CompletionsTable.Opened) -> None:
         table, rows = self.pane.table, self.rows
-        last = await self.push_screen_wait(
-            CompletionScreen(rows.path, event.row, rows.mates(event.row), list(table.shown))
-        )
+        last = await self.push_screen_wait(CompletionScreen(rows.path, event.row, rows.mates, table.shown))
         if last is not None and last in table.shown:
             table.cursor = table.shown.index(last)
 
