@@ -15,7 +15,7 @@ import time
 from rlvr import records, runs, supervisor
 from rlvr.cycles import BASE, Run, cycle_runs, eval_runs
 from rlvr.errors import RlvrError
-from rlvr.records import Evaluation, Launch, Round
+from rlvr.records import Evaluation, Launch, Participant, Round
 from rlvr.status import LIVING, StatusFile
 
 
@@ -65,34 +65,49 @@ def play_round(
     mark = {"run": run.name, "round": number}
     begun = find_begun(cycle_runs(run.model), mark, status)
     if begun is None or supervisor.status_of(begun).state == "failed":
-        begun = runs.begin_cycle(run.model, options["train"], auto=mark)
+        begun = runs.begin_cycle(run.model, options["train"], auto=mark, notice=supervisor.say)
     finish(begun, status, signals)
     cycle = begun.name
     evaluation = find_begun(eval_runs(run.model, cycle), mark, status)
     if evaluation is None:
-        evaluation = runs.begin_eval(run.model, [BASE, cycle], options["eval"], auto=mark)
+        evaluation = runs.begin_eval(run.model, [BASE, cycle], options["eval"], auto=mark, notice=supervisor.say)
     finish(evaluation, status, signals)
     result = records.read(evaluation.files.evaluation, Evaluation)
-    base, newest = result.participants
-    metric, _ = runs.parse_goal(options["until"]) or ("solved", 1.0)
-    values = {"solved": newest.solved, "mean_holdout_match": newest.mean_holdout_match}
-    values |= {f"pass@{k}": interval for k, interval in newest.pass_at.items()}
-    if metric not in values:
-        raise RlvrError(f"goal {options['until']!r}: the evaluation has {', '.join(values)}: sample more (-k)")
+    metric = metric_of(options)
+    base, newest = (estimates(each) for each in result.participants)
+    if metric not in newest:
+        raise RlvrError(f"goal {options['until']!r}: the evaluation has {', '.join(newest)}: sample more (-k)")
     difference = next(each.difference for each in result.differences if each.metric == "solved")
-    best = max([before.solved for before in history if before.solved is not None], default=base.solved.estimate)
     return Round(
         round=number,
         cycle=cycle,
         evaluation=evaluation.name,
         time=time.time(),
-        solved=newest.solved.estimate,
-        goal=values[metric].estimate,
+        solved=newest["solved"],
+        goal=newest[metric],
         difference=difference.estimate,
         low=difference.low,
         high=difference.high,
-        improved=newest.solved.estimate > best,
+        improved=is_better(newest[metric], base[metric], history),
     )
+
+
+def metric_of(options: dict) -> str:
+    """What the rounds go by: the metric of the goal, else what is solved."""
+    goal = runs.parse_goal(options["until"])
+    return goal[0] if goal else "solved"
+
+
+def estimates(participant: Participant) -> dict[str, float]:
+    """Every metric that may be a goal, by name."""
+    found = {"solved": participant.solved, "mean_holdout_match": participant.mean_holdout_match}
+    found |= {f"pass@{k}": interval for k, interval in participant.pass_at.items()}
+    return {name: interval.estimate for name, interval in found.items()}
+
+
+def is_better(value: float, base: float, history: list[Round]) -> bool:
+    """Is a round better than base and every round before it?"""
+    return value > max([base, *(each.goal for each in history if each.goal is not None)])
 
 
 def find_begun(candidates: list[Run], mark: dict, status: StatusFile) -> Run | None:
@@ -144,8 +159,8 @@ def judge(history: list[Round], options: dict) -> None:
         raise Ended("done", f"{options['rounds']} rounds were run")
     patience = options["patience"]
     if len(history) >= patience and not any(each.improved for each in history[-patience:]):
-        best = max(each.solved or 0.0 for each in history)
-        raise Ended("done", f"no improvement for {patience} rounds: solved stays at {best:.3f} or below")
+        best = max(each.goal or 0.0 for each in history)
+        raise Ended("done", f"no improvement for {patience} rounds: {metric_of(options)} stays at {best:.3f} or below")
 
 
 def sentence(finished: Round) -> str:

@@ -303,7 +303,7 @@ def known_key(config_class: type[RunConfig], name: str, where: str) -> Key:
     if name in known:
         return known[name]
     near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
+    hint = f"did you mean {near[0]!r}?" if near else "--help lists them"
     raise RlvrError(f"{where}: unknown key {name!r}: {hint}")
 
 

@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from rlvr.cycles import (
@@ -77,11 +77,16 @@ def next_eval(model: str, participants: Sequence[str]) -> Run:
 
 
 @contextlib.contextmanager
-def made(run: Run, replaces: Sequence[Run] = (), participants: Sequence[str] = ()) -> Iterator[RunFiles]:
+def made(
+    run: Run,
+    replaces: Sequence[Run] = (),
+    participants: Sequence[str] = (),
+    notice: Callable[[str], None] = lambda text: None,
+) -> Iterator[RunFiles]:
     """Make the folder of a run: its files are written aside, and it appears whole, with the links to it.
 
-    `replaces` go to the trash at that moment. When the body or anything else fails, nothing of the run stays. The
-    caller holds the lock.
+    `replaces` go to the trash at that moment, and `notice` is told where each lies now. When the body or anything else
+    fails, nothing of the run stays. The caller holds the lock.
     """
     aside = run.folder.parent / ".new"
     shutil.rmtree(aside, ignore_errors=True)  # a command that was interrupted left it
@@ -89,7 +94,7 @@ def made(run: Run, replaces: Sequence[Run] = (), participants: Sequence[str] = (
         aside.mkdir(parents=True)
         yield RunFiles(aside)
         for other in replaces:
-            move_to_trash(other)
+            notice(f"{other} never made a step: moved to {move_to_trash(other)}, its number is used again")
         aside.rename(run.folder)
         link_participants(run, participants)
     except BaseException:
@@ -99,13 +104,19 @@ def made(run: Run, replaces: Sequence[Run] = (), participants: Sequence[str] = (
 
 def unmake(run: Run) -> None:
     """Take away a run that could not be started, with what was made for it."""
-    for link in links_to(run):
+    links = links_to(run)
+    for link in links:
         link.unlink(missing_ok=True)
     for folder in (run.folder, run.folder.parent / ".new"):
         shutil.rmtree(folder, ignore_errors=True)
-    for folder in (run.folder.parent, run.folder.parent.parent):
-        if run.kind != "train" and folder.name != run.model:
-            with contextlib.suppress(OSError):  # there are others in it
+    remove_empty(run, links)
+
+
+def remove_empty(run: Run, links: Sequence[Path]) -> None:
+    """After an evaluation or auto run is gone: remove `evals/`, `base/`, `auto/` where nothing else is left in it."""
+    for folder in (run.folder, *links) if run.kind != "train" else ():
+        with contextlib.suppress(OSError):  # there are others in it
+            while (folder := folder.parent).name in (run.files.evals.name, "auto", BASE):
                 folder.rmdir()
 
 
@@ -167,12 +178,14 @@ def children(run: Run) -> list[Run]:
 
 def move_to_trash(run: Run) -> Path:
     """Move a run, and the links to it, out of the way; returns where it lies now."""
-    for link in links_to(run):
+    links = links_to(run)
+    for link in links:
         link.unlink()
     TRASH_DIR.mkdir(parents=True, exist_ok=True)
     stamp = time.strftime("%Y%m%d-%H%M%S")
     name = free_name(TRASH_DIR, f"{run.model}-{run.name.replace('/', '-')}-{stamp}")
     shutil.move(run.folder, TRASH_DIR / name)
+    remove_empty(run, links)
     return TRASH_DIR / name
 
 

@@ -11,7 +11,7 @@ import contextlib
 import difflib
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -82,22 +82,22 @@ def target_of(config_class: type[RunConfig]) -> Target:
 # Making the files
 
 
-def create(folder: Path, values: Mapping[str, Any]) -> None:
+def create(folder: Path, values: Mapping[str, Any]) -> list[str]:
     """Write `model.toml` with every key explained and those of `values` set, and empty overrides for both programs.
 
-    Makes the folder. All three files or none.
+    Makes the folder. Overrides that a lost `model.toml` has left behind stay. All files or none; returns their names.
 
     Raises:
-        RlvrError: for a bad value, a folder that has such a file already, or one that cannot be written.
+        RlvrError: for a bad value, a folder that has a `model.toml` already, or one that cannot be written.
     """
-    where = str(folder / MODEL_FILE)
-    checked = check_any(values, where)
-    texts = {folder / MODEL_FILE: model_text(checked)}
+    file = folder / MODEL_FILE
+    texts = {file: model_text(check_any(values, str(file)))}
+    if file.is_symlink() or file.exists():
+        raise RlvrError(f"{file}: exists already: change it with rlvrctl.py config set, or choose another name")
     for target, name in SCOPE_FILES.items():
-        texts[folder / name] = scope_text(target)
-    for path in texts:
-        if path.is_symlink() or path.exists():
-            raise RlvrError(f"{path}: exists already: change it with rlvrctl.py config set, or choose another name")
+        path = folder / name
+        if not (path.is_symlink() or path.exists()):
+            texts[path] = scope_text(target)
     is_new = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -110,6 +110,7 @@ def create(folder: Path, values: Mapping[str, Any]) -> None:
             with contextlib.suppress(OSError):
                 folder.rmdir()
         raise
+    return [path.name for path in texts]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -139,16 +140,20 @@ def resolve_for(
     config_class: type[Config],
     flags: Mapping[str, Any] | None = None,
     frozen: Mapping[str, Any] | None = None,
+    taken: Collection[str] = (),
 ) -> tuple[Config, dict[str, str]]:
     """Resolve every key: defaults, the files of the model folder, then `flags`; also say where each value came from.
 
     `flags` hold values, or their text as it was typed. `frozen` is what the model's first adapter was made with, from
-    `frozen_values`; None while the model has no adapter.
+    `frozen_values`; None while the model has no adapter. `taken` are keys of [ephemeral] that another run has: this
+    one goes without.
 
     Raises:
         RlvrError: naming file, key and reason for anything that is not right, frozen keys included.
     """
-    layers = [*layers_of(folder, config_class), flags_layer(flags or {}, config_class)]
+    *layers, one_shot = layers_of(folder, config_class)
+    one_shot = one_shot._replace(values={name: v for name, v in one_shot.values.items() if name not in taken})
+    layers += [one_shot, flags_layer(flags or {}, config_class)]
     config, origins = resolve(config_class, [(layer.origin, layer.values) for layer in layers])
     places = {layer.origin: layer.where for layer in layers}
     known = keys(config_class)
@@ -256,7 +261,7 @@ def keys_named(name: str, where: str) -> list[Key]:
     if not found:
         names = list(dict.fromkeys(known_name for each in known for known_name in each))
         near = difflib.get_close_matches(name, names, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}"
+        hint = f"did you mean {near[0]!r}?" if near else "rlvrctl.py train --help and eval --help list them"
         raise RlvrError(f"{where}: unknown key {name!r}: {hint}")
     return found
 
@@ -328,12 +333,14 @@ def set_values(
 
 
 def unset_keys(folder: Path, scope: Scope, names: Iterable[str], target: Target | None = None) -> list[Change]:
-    """Take keys out of one layer. A misspelt key can be taken out too, if it is there; else it is an error."""
+    """Take keys out of one layer; what is there and must not be, misspelt or of the other kind of run, goes too.
+
+    Raises:
+        RlvrError: for a key that is neither known nor there, or a file that is broken.
+    """
     wanted: dict[str, dict[str, Any]] = {}
     for name in names:
-        known = any(name in keys(each) for each in CONFIG_CLASSES.values())
-        places = [file_of(scope, name, target)] if known else _files_with(folder, scope, name, target)
-        for file in places:
+        for file in _files_to_clear(folder, scope, name, target):
             wanted.setdefault(file, {})[name] = None
     return _edit(folder, scope, wanted)
 
@@ -345,8 +352,13 @@ def clear_ephemeral(folder: Path, config_class: type[RunConfig], used: Mapping[s
         return []
     with locked(folder):
         table = _table_of(read_toml(folder / file), "ephemeral", str(folder / file))
-        gone = [name for name, value in table.items() if name in used and _plain(value) == _plain(used[name])]
+        gone = same_keys(table, used)
         return _edit_in_lock(folder, "ephemeral", {file: dict.fromkeys(gone)}) if gone else []
+
+
+def same_keys(values: Mapping[str, Any], others: Mapping[str, Any]) -> list[str]:
+    """The keys that have the same value in both; a list out of JSON is the same as a tuple."""
+    return [name for name, value in values.items() if name in others and _plain(value) == _plain(others[name])]
 
 
 def _plain(value: Any) -> Any:
@@ -369,13 +381,30 @@ def file_of(scope: Scope, name: str, target: Target | None = None) -> str:
     return SCOPE_FILES[target]
 
 
-def _files_with(folder: Path, scope: Scope, name: str, target: Target | None) -> list[str]:
-    """The files of the scope that set this name, which is no key."""
-    scoped = [SCOPE_FILES[each] for each in TARGETS if target in (None, each)]
-    files = [MODEL_FILE] if scope == "global" else scoped
-    found = [file for file in files if name in _table_of(_read_optional(folder / file), scope, str(folder / file))]
+def _files_to_clear(folder: Path, scope: Scope, name: str, target: Target | None) -> list[str]:
+    """The file that a key belongs into, and those of the scope that hold it although it means nothing there."""
+    known = [each for each in TARGETS if name in keys(CONFIG_CLASSES[each])]
+    if scope == "global":
+        homes, others = [MODEL_FILE] if known else [], [] if known else [MODEL_FILE]
+    else:
+        asked = [each for each in TARGETS if target in (None, each)]
+        homes = [SCOPE_FILES[each] for each in asked if each in known]
+        others = [SCOPE_FILES[each] for each in asked if each not in known]
+
+    def is_in(file: str) -> bool:
+        return name in _table_of(_read_optional(folder / file), scope, str(folder / file))
+
+    found = []
+    for file in others:
+        try:
+            found += [file] if is_in(file) else []
+        except RlvrError:  # another file is broken; this change is made all the same
+            if not homes:
+                raise
+    if homes and (not found or is_in(homes[0])):
+        found.append(homes[0])
     if not found:
-        keys_named(name, COMMAND_LINE)
+        file_of(scope, name, target)
     return found
 
 

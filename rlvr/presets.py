@@ -58,21 +58,21 @@ def list_presets(presets_dir: Path) -> list[Preset]:
     """All presets, the built-in ones first; one whose file is wrong is listed with its error."""
     found = [find_preset(name, presets_dir) for name in PRESETS]
     for file in sorted(presets_dir.glob("*.toml")):
-        if file.stem not in PRESETS:
-            try:
-                found.append(find_preset(file.stem, presets_dir))
-            except RlvrError as error:
-                found.append(Preset(file.stem, "", {}, file, str(error)))
+        if file.stem in PRESETS:
+            found.append(Preset(file.name, "", {}, file, f"{file}: {file.stem} is built in: rename this file"))
+            continue
+        try:
+            found.append(find_preset(file.stem, presets_dir))
+        except RlvrError as error:
+            found.append(Preset(file.stem, "", {}, file, str(error)))
     return found
 
 
-def save_preset(
-    presets_dir: Path, name: str, values: Mapping[str, Any], summary: str = "", *, replace: bool = False
-) -> Path:
-    """Write a preset of one's own; returns its file.
+def check_free(presets_dir: Path, name: str, *, replace: bool = False) -> Path:
+    """The file that a new preset of this name gets.
 
     Raises:
-        RlvrError: for a name that is reserved, taken or cannot be a file's, a bad value, a folder that is read-only.
+        RlvrError: for a name that is reserved, taken or cannot be a file's.
     """
     if not re.fullmatch(r"[A-Za-z0-9][\w.-]{0,63}", name):
         raise RlvrError(f"preset name {name!r}: use letters, digits, '.', '-' and '_'")
@@ -81,6 +81,18 @@ def save_preset(
     file = presets_dir / f"{name}.toml"
     if file.exists() and not replace:
         raise RlvrError(f"{file}: exists already: choose another name, or replace it with --force")
+    return file
+
+
+def save_preset(
+    presets_dir: Path, name: str, values: Mapping[str, Any], summary: str = "", *, replace: bool = False
+) -> Path:
+    """Write a preset of one's own; returns its file.
+
+    Raises:
+        RlvrError: like `check_free`, for a bad value, and for a folder that is read-only.
+    """
+    file = check_free(presets_dir, name, replace=replace)
     checked = check_any(values, f"preset {name}")
     lines = [f"# Use it with: rlvrctl.py preset apply {name}, or rlvrctl.py init --preset {name}"]
     lines += [f"{key} = {toml_text(value)}" for key, value in {SUMMARY: summary, **checked}.items()]

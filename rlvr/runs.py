@@ -9,14 +9,14 @@ Everything that can be wrong is looked at before a folder is made; what fails la
 import contextlib
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple
 
 from rlvr import cycles, environment, folders, layers, records, supervisor
-from rlvr.base_models import check_adapter
+from rlvr.base_models import check_adapter, find_base_model
 from rlvr.budget import divide_step
-from rlvr.config import EvalConfig, RunConfig, TrainConfig, write_snapshot
+from rlvr.config import Config, EvalConfig, RunConfig, TrainConfig, write_snapshot
 from rlvr.cycles import Run
 from rlvr.errors import RlvrError
 from rlvr.records import Launch
@@ -24,6 +24,22 @@ from rlvr.status import LIVING, STATES, new_status
 
 LATEST = "latest"
 GOAL = re.compile(r"(solved|mean_holdout_match|pass@\d+)\s*>=\s*(\d*\.?\d+)")
+
+
+class Resolved(NamedTuple, Generic[Config]):
+    """What the next run of a kind runs with, and the layer of each key."""
+
+    config: Config
+    origins: dict[str, str]
+    ephemeral: dict[str, Any]
+    """What it takes from the [ephemeral] table."""
+    taken: dict[str, str]
+    """What it would have taken, had not a living run: key -> name of that run."""
+
+    def notes(self) -> list[str]:
+        return [
+            f"{name} is set for one run, and {run} has it: this one goes without" for name, run in self.taken.items()
+        ]
 
 
 class Plan(NamedTuple):
@@ -34,6 +50,10 @@ class Plan(NamedTuple):
     parent: str
     warm_from: str
     """For a person: the cycle or folder that it would start from now, "" for a cold start."""
+    ephemeral: dict[str, Any]
+    """What it takes from the [ephemeral] table."""
+    notes: list[str]
+    """What a person should know of it."""
 
 
 def frozen_keys(model: str) -> dict[str, Any] | None:
@@ -48,8 +68,8 @@ def check_config(config: RunConfig) -> None:
     Raises:
         RlvrError: naming the key.
     """
-    if config.environment not in environment.MODULES:
-        environment.load(config.environment)
+    environment.check_name(config.environment)
+    find_base_model(config.base_model)
     if config.corpus_dir and not Path(config.corpus_dir).expanduser().is_dir():
         raise RlvrError(
             f"corpus_dir = {config.corpus_dir!r}: no such folder: rlvrctl.py corpus fetch gets the OEIS data"
@@ -64,9 +84,8 @@ def plan_cycle(model: str, overrides: Mapping[str, str], parent: str = LATEST) -
     Raises:
         RlvrError: for anything in the layers, the overrides or the parent that is not right.
     """
-    folder = cycles.model_dir(model)
-    config, origins = layers.resolve_for(folder, TrainConfig, overrides, frozen_keys(model))
-    check_config(config)
+    resolved = resolve(model, TrainConfig, overrides)
+    config = resolved.config
     divide_step(config)
     if parent == LATEST:
         latest = cycles.latest_adapter(model)
@@ -78,7 +97,33 @@ def plan_cycle(model: str, overrides: Mapping[str, str], parent: str = LATEST) -
         parent = portable(adapter) if adapter else ""
     if adapter:
         check_adapter(adapter, config.base_model, config.lora_rank, config.lora_alpha)
-    return Plan(config, origins, parent, warm_from)
+    return Plan(config, resolved.origins, parent, warm_from, resolved.ephemeral, resolved.notes())
+
+
+def resolve(model: str, config_class: type[Config], overrides: Mapping[str, str]) -> Resolved[Config]:
+    """The config of the next run of a kind, checked.
+
+    Raises:
+        RlvrError: for anything in the layers or the overrides that is not right.
+    """
+    folder = cycles.model_dir(model)
+    one_shot = layers.ephemeral_values(folder, config_class)
+    held = keys_of_living(model, config_class, one_shot) if one_shot else {}
+    config, origins = layers.resolve_for(folder, config_class, overrides, frozen_keys(model), held)
+    check_config(config)
+    ephemeral = {name: value for name, value in one_shot.items() if name not in held}
+    return Resolved(config, origins, ephemeral, {name: run for name, run in held.items() if name not in overrides})
+
+
+def keys_of_living(model: str, config_class: type[RunConfig], one_shot: Mapping[str, Any]) -> dict[str, str]:
+    """Which of these keys of [ephemeral] a living run of the kind took when it was started, and its name."""
+    found: dict[str, str] = {}
+    for run in cycles.cycle_runs(model) if config_class is TrainConfig else cycles.eval_runs(model):
+        if supervisor.status_of(run).state in LIVING:
+            with contextlib.suppress(RlvrError):  # one that has no launch.json
+                taken = records.read(run.files.launch, Launch).ephemeral
+                found |= dict.fromkeys(layers.same_keys(one_shot, taken), run.name)
+    return found
 
 
 def portable(adapter: Path) -> str:
@@ -88,9 +133,7 @@ def portable(adapter: Path) -> str:
     return str(adapter.resolve())
 
 
-def start(
-    run: Run, config: RunConfig | None, origins: Mapping[str, str], launch: Launch, **made: Sequence[Any]
-) -> Run:
+def start(run: Run, config: RunConfig | None, origins: Mapping[str, str], launch: Launch, **made: Any) -> Run:
     """Make the folder of a run and give it a supervisor; the caller holds the lock, `made` is as for `folders.made`.
 
     Raises:
@@ -121,29 +164,33 @@ def begin_cycle(
     queue: bool = True,
     auto: Mapping[str, Any] | None = None,
     colab: Mapping[str, Any] | None = None,
+    notice: Callable[[str], None] = lambda text: None,
 ) -> Run:
     """Start the next cycle of a model in the background; it begins when its turn comes.
 
-    `auto` says which round of which auto run it belongs to, `colab` how to run it on a rented VM.
+    `auto` says which round of which auto run it belongs to, `colab` how to run it on a rented VM. `notice` is given
+    what a person should know of it.
 
     Raises:
         RlvrError: when something is not right; then nothing was made.
     """
-    plan = plan_cycle(model, overrides, parent)
+    cycles.model_dir(model)  # there may be no folder to lock
     after = check_after(after, model)
-    ephemeral = layers.ephemeral_values(cycles.model_dir(model), TrainConfig)
     with cycles.locked():
+        plan = plan_cycle(model, overrides, parent)  # of two at the same moment one takes [ephemeral]
+        for text in plan.notes:
+            notice(text)
         run, unused = folders.next_cycle(model)
         launch = Launch(
             ticket=time.time(),
             queue=queue,
             after=after,
             parent=plan.parent,
-            ephemeral=ephemeral,
+            ephemeral=plan.ephemeral,
             auto=dict(auto or {}),
             colab=dict(colab or {}),
         )
-        return start(run, plan.config, plan.origins, launch, replaces=unused)
+        return start(run, plan.config, plan.origins, launch, replaces=unused, notice=notice)
 
 
 def check_after(after: str, model: str) -> str:
@@ -169,33 +216,36 @@ def begin_eval(
     after: str = "",
     queue: bool = True,
     auto: Mapping[str, Any] | None = None,
+    notice: Callable[[str], None] = lambda text: None,
 ) -> Run:
     """Start a held-out comparison in the background; without `participants`, base against the latest adapter.
 
-    `auto` says which round of which auto run it belongs to.
+    `auto` and `notice` are as for `begin_cycle`.
 
     Raises:
         RlvrError: when a participant is missing or does not fit; then nothing was made.
     """
-    config, origins = layers.resolve_for(cycles.model_dir(model), EvalConfig, overrides, frozen_keys(model))
-    check_config(config)
+    cycles.model_dir(model)
     after = check_after(after, model)
-    adapters = find_participants(participants, model, after)
-    for adapter in adapters:
-        if adapter and adapter.is_dir():
-            check_adapter(adapter, config.base_model, None, None)
-    ephemeral = layers.ephemeral_values(cycles.model_dir(model), EvalConfig)
-    names = [folders.participant_name(adapter, model) for adapter in adapters]
     with cycles.locked():
+        resolved = resolve(model, EvalConfig, overrides)
+        for text in resolved.notes():
+            notice(text)
+        adapters = find_participants(participants, model, after)
+        for adapter in adapters:
+            if adapter and adapter.is_dir():
+                check_adapter(adapter, resolved.config.base_model, None, None)
+        names = [folders.participant_name(adapter, model) for adapter in adapters]
         launch = Launch(
             ticket=time.time(),
             queue=queue,
             after=after,
             participants=tuple(portable(adapter) if adapter else cycles.BASE for adapter in adapters),
-            ephemeral=ephemeral,
+            ephemeral=resolved.ephemeral,
             auto=dict(auto or {}),
         )
-        return start(folders.next_eval(model, names), config, origins, launch, participants=names)
+        run = folders.next_eval(model, names)
+        return start(run, resolved.config, resolved.origins, launch, participants=names)
 
 
 def default_participants(model: str) -> list[str]:
@@ -247,8 +297,7 @@ def begin_auto(
 
     goal = parse_goal(until)
     plan_cycle(model, train_overrides)
-    config, _ = layers.resolve_for(cycles.model_dir(model), EvalConfig, eval_overrides, frozen_keys(model))
-    check_config(config)
+    config = resolve(model, EvalConfig, eval_overrides).config
     known = [f"pass@{k}" for k in pass_ks(config.samples)]
     if goal and goal[0].startswith("pass@") and goal[0] not in known:
         raise RlvrError(

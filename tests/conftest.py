@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import rlvrctl
+
 ROOT = Path(__file__).parent.parent
 
 
@@ -42,5 +44,23 @@ def program(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     ) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, str(ROOT / name), *map(str, arguments)]
         return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=timeout)
+
+    return run
+
+
+@pytest.fixture
+def here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """Run rlvrctl.py in this very process, in an empty folder; returns (exit code, stdout, stderr)."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        capsys.readouterr()
+        try:
+            code = rlvrctl.main([*map(str, arguments)])
+        except SystemExit as end:  # argparse
+            code = int(end.code or 0)
+        return code, *capsys.readouterr()
 
     return run

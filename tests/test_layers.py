@@ -59,10 +59,20 @@ def test_nothing_half_made_stays_behind(tmp_path):
         layers.create(tmp_path / "m", {"max_steps": 0})
     assert not (tmp_path / "m").exists()
     (tmp_path / "old").mkdir()
-    (tmp_path / "old" / "eval.toml").write_text("seed = 1\n")
-    with pytest.raises(RlvrError, match="old/eval.toml: exists already"):
+    (tmp_path / "old" / "model.toml").write_text("seed = 1\n")
+    with pytest.raises(RlvrError, match="old/model.toml: exists already"):
         layers.create(tmp_path / "old", {})
-    assert texts(tmp_path / "old") == {"eval.toml": b"seed = 1\n"}
+    assert texts(tmp_path / "old") == {"model.toml": b"seed = 1\n"}
+
+
+def test_a_lost_model_toml_is_made_again_and_the_rest_stays(model):
+    layers.set_keys(model, "permanent", {"max_steps": "9"})
+    before = texts(model)
+    (model / "model.toml").unlink()
+    with pytest.raises(RlvrError, match="make the model with rlvrctl.py init --model m"):
+        layers.resolve_for(model, TrainConfig)
+    assert layers.create(model, {**PRESETS["tiny"], "environment": "oeis"}) == ["model.toml"]
+    assert texts(model) == before
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -133,7 +143,11 @@ def test_overrides_may_be_missing_but_not_the_model(model):
             "m/training.toml [ephemeral]: max_steps = '3' must be an integer",
         ),
         ("training.toml", "ephemeral = 3", "m/training.toml: ephemeral = 3 must be a table"),
-        ("training.toml", "[other]\nseed = 1", "m/training.toml: unknown key 'other'"),
+        (
+            "training.toml",
+            "[xyzzy]\nseed = 1",
+            "m/training.toml: unknown key 'xyzzy': rlvrctl.py train --help and eval --help list them",
+        ),
         ("training.toml", "seed = 1\nseed = 2", "m/training.toml: not valid TOML"),
         ("training.toml", "seed = ", "m/training.toml: not valid TOML: Invalid value (at "),
     ],
@@ -321,6 +335,41 @@ def test_a_misspelt_key_can_be_taken_out_while_another_is_still_wrong(model):
         layers.unset_keys(model, "permanent", ["learning_rat"])
 
 
+@pytest.mark.parametrize(
+    ("file", "table", "name", "scope", "target"),
+    [
+        ("eval.toml", "", "max_steps", "permanent", "eval"),
+        ("eval.toml", "", "max_steps", "permanent", None),
+        ("training.toml", "", "num_tasks", "permanent", "train"),
+        ("training.toml", "", "num_tasks", "permanent", None),
+        ("eval.toml", "[ephemeral]\n", "max_steps", "ephemeral", "eval"),
+        ("eval.toml", "[ephemeral]\n", "max_steps", "ephemeral", None),
+        ("model.toml", "", "learning_rat", "global", None),
+    ],
+)
+def test_a_key_that_means_nothing_where_it_stands_can_be_taken_out(model, file, table, name, scope, target):
+    (model / file).write_text(f"{table}{name} = 2\n")
+    with pytest.raises(RlvrError, match=name):
+        layers.effective(model)
+    assert layers.unset_keys(model, scope, [name], target) == [layers.Change(file, name, "2", None)]
+    layers.effective(model)
+
+
+def test_what_is_set_in_the_right_place_too_goes_with_it(model):
+    (model / "eval.toml").write_text("max_steps = 2\n")
+    (model / "training.toml").write_text("max_steps = 3\n")
+    assert [change.file for change in layers.unset_keys(model, "permanent", ["max_steps"])] == [
+        "eval.toml",
+        "training.toml",
+    ]
+    # A broken file from which nothing has to be taken out is in nobody's way.
+    (model / "eval.toml").write_text("= 2\n")
+    layers.unset_keys(model, "permanent", ["max_steps"])
+    with pytest.raises(RlvrError, match="max_steps is not a key of evaluation: leave out --for eval"):
+        (model / "eval.toml").write_text("")
+        layers.unset_keys(model, "permanent", ["max_steps"], "eval")
+
+
 def test_several_pairs_are_all_or_nothing(model):
     before = texts(model)
     with pytest.raises(RlvrError, match="top_p = '7' must be a number|top_p = 7.0 must be 0.01 to 1"):
@@ -451,3 +500,8 @@ def test_a_preset_is_saved_found_and_guarded(tmp_path):
     assert [*listed] == [*PRESETS, "broken", "mine"]
     assert "kl_beta" in listed["broken"].error and all(listed[name].summary for name in PRESETS)
     assert [path.name for path in folder.iterdir() if path.name.startswith(".")] == []
+    # One with the name of a built-in one would never be used.
+    (folder / "tiny.toml").write_text("kl_beta = 0.1\n")
+    listed = {preset.name: preset for preset in presets.list_presets(folder)}
+    assert [*listed] == [*PRESETS, "broken", "mine", "tiny.toml"] and not listed["tiny"].error
+    assert listed["tiny.toml"].error.endswith("tiny.toml: tiny is built in: rename this file")

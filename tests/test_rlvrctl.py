@@ -90,7 +90,7 @@ def test_a_queue_of_a_warm_cycle_and_an_evaluation_survives_its_supervisor(work)
     assert "warm start from 001" in work.ctl("train")
     with held(work.program("002")):
         queued = work.ctl("eval", "-n", "4", "-k", "2")
-        assert "Evaluation 001/evals/base of m: base against 001, waiting for m/002." in queued
+        assert "Evaluation 001/evals/base of m: base against 001, waiting for 002." in queued
         # The machine goes down, as far as the waiting one is concerned, and comes up again.
         assert wait_until(lambda: work.status("001/evals/base").waiting_for == "002")
         waiting = work.status("001/evals/base").pid

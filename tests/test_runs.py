@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from rlvr import auto, cycles, folders, layers, records, runs
-from rlvr.config import PRESETS, TrainConfig, write_snapshot
+from rlvr import auto, cycles, folders, layers, records, runs, supervisor
+from rlvr.config import PRESETS, EvalConfig, TrainConfig, read_toml, write_snapshot
 from rlvr.cycles import Run
 from rlvr.errors import RlvrError
 from rlvr.records import Launch, Round
@@ -36,14 +36,14 @@ TINY = {name: value for name, value in PRESETS["tiny"].items() if name in vars(T
 
 
 def test_a_cycle_starts_from_the_latest_adapter_an_earlier_one_or_cold():
-    assert runs.plan_cycle("m", {})[2:] == ("latest", "")
+    assert runs.plan_cycle("m", {})[2:4] == ("latest", "")
     make_cycle("001")
     make_cycle("002")
     Path("training/m/003").mkdir()  # without an adapter
-    assert runs.plan_cycle("m", {})[2:] == ("latest", "002")
-    assert runs.plan_cycle("m", {}, "1")[2:] == ("training/m/001/adapter", "001")
-    assert runs.plan_cycle("m", {}, "training/m/001")[2:] == ("training/m/001/adapter", "001")
-    assert runs.plan_cycle("m", {}, "")[2:] == ("", "")
+    assert runs.plan_cycle("m", {})[2:4] == ("latest", "002")
+    assert runs.plan_cycle("m", {}, "1")[2:4] == ("training/m/001/adapter", "001")
+    assert runs.plan_cycle("m", {}, "training/m/001")[2:4] == ("training/m/001/adapter", "001")
+    assert runs.plan_cycle("m", {}, "")[2:4] == ("", "")
     with pytest.raises(RlvrError, match="no adapter '003'"):
         runs.plan_cycle("m", {}, "003")
 
@@ -57,6 +57,83 @@ def test_flags_win_over_the_one_shot_keys_and_those_over_the_others():
     assert (config.seed, config.max_steps, config.limit, config.n_show) == (3, 22, 111, 7)
     assert runs.plan_cycle("m", {"seed": "4"}).config.seed == 4
     assert plan.origins["seed"] == "training.toml [ephemeral]" and plan.origins["n_show"] == "command line"
+
+
+@pytest.fixture
+def no_process(monkeypatch):
+    """A run that is started stays pending, and nobody looks after it."""
+    monkeypatch.setattr(supervisor, "spawn", lambda run: None)
+
+
+def end(run: Run, state: str) -> None:
+    records.write(run.files.status, new_status(run.kind, state, step=1))
+
+
+@pytest.mark.parametrize(
+    ("config_class", "begin"),
+    [
+        (TrainConfig, lambda **options: runs.begin_cycle("m", {}, **options)),
+        (EvalConfig, lambda **options: runs.begin_eval("m", ["base"], {}, **options)),
+    ],
+)
+def test_one_shot_keys_are_for_one_run(no_process, config_class, begin):
+    folder, target = Path("training/m"), layers.target_of(config_class)
+    layers.set_keys(folder, "ephemeral", {"seed": "77", "require_keywords": "nonn,core"}, target)
+    said: list[str] = []
+    first = begin(notice=said.append)
+    assert said == []
+    second = begin(notice=said.append)
+    assert said == [
+        f"{name} is set for one run, and {first.name} has it: this one goes without"
+        for name in ("seed", "require_keywords")
+    ]
+    layers.set_keys(folder, "ephemeral", {"seed": "88"}, target)  # another one-shot value is for another run
+    third = begin()
+    seeds = [read_toml(run.files.config)["seed"] for run in (first, second, third)]
+    assert seeds == [77, 0, 88]
+    assert [records.read(run.files.launch, Launch).ephemeral.get("seed") for run in (first, second, third)] == [
+        77,
+        None,
+        88,
+    ]
+    # What was not successful leaves them for the next one.
+    end(third, "failed")
+    assert read_toml(begin().files.config)["seed"] == 88
+
+
+def test_a_flag_wins_over_a_one_shot_key_that_another_run_has(no_process):
+    layers.set_keys(Path("training/m"), "ephemeral", {"seed": "77", "kl_beta": "0.5"})
+    runs.begin_cycle("m", {})
+    plan = runs.plan_cycle("m", {"seed": "5"})
+    assert (plan.config.seed, plan.config.kl_beta, plan.ephemeral) == (5, 0.001, {})
+    assert plan.notes == ["kl_beta is set for one run, and 001 has it: this one goes without"]
+
+
+def test_a_cycle_that_never_began_makes_room_and_it_is_said(no_process):
+    first = runs.begin_cycle("m", {})
+    records.write(first.files.status, new_status("train", "failed"))
+    first.files.label.write_text("mine\n")
+    said: list[str] = []
+    assert runs.begin_cycle("m", {}, notice=said.append).name == "001"
+    (text,) = said
+    assert text.startswith("m/001 never made a step: moved to training/.trash/m-001-")
+    place = Path(text.split(": moved to ")[1].partition(",")[0])
+    assert (place / "label.txt").read_text() == "mine\n"
+
+
+@pytest.mark.parametrize("base_model", ["/nowhere", "./nowhere/at/all"])
+def test_a_base_model_that_is_not_there_starts_nothing(no_process, base_model):
+    overrides = {"base_model": base_model}
+    for begin in (
+        lambda: runs.begin_cycle("m", overrides),
+        lambda: runs.begin_eval("m", ["base"], overrides),
+        lambda: runs.begin_auto(
+            "m", rounds=1, until="", patience=1, train_overrides=overrides, eval_overrides=overrides
+        ),
+    ):
+        with pytest.raises(RlvrError, match="no such folder, nor a Hub id"):
+            begin()
+    assert cycles.all_runs("m") == []
 
 
 def test_the_shape_of_the_first_adapter_is_kept():
@@ -133,6 +210,21 @@ def test_when_an_auto_run_ends(solved, rounds, until, patience, end):
         with pytest.raises(auto.Ended, match=end) as ended:
             auto.judge(play(*solved), options)
         assert ended.value.state == "done"
+
+
+@pytest.mark.parametrize(
+    ("before", "value", "better"),
+    [((), 0.3, False), ((), 0.5, True), ((0.2,), 0.3, False), ((0.2,), 0.5, True), ((0.6,), 0.5, False)],
+)
+def test_better_is_better_than_base_and_every_round_before(before, value, better):
+    assert auto.is_better(value, 0.4, play(*before)) is better
+
+
+def test_patience_goes_by_the_metric_of_the_goal():
+    options = {"rounds": 9, "until": "mean_holdout_match>=0.9", "patience": 1}
+    assert auto.metric_of(options) == "mean_holdout_match" and auto.metric_of({"until": ""}) == "solved"
+    with pytest.raises(auto.Ended, match="no improvement for 1 rounds: mean_holdout_match stays at 0.050 or below"):
+        auto.judge(play(0.05), options)
 
 
 def test_an_auto_run_finds_what_its_interrupted_round_has_begun():

@@ -11,16 +11,10 @@ from rlvr.config import PRESETS, EvalConfig, TrainConfig
 
 
 @pytest.fixture
-def ctl(program, tmp_path):
+def ctl(here, tmp_path):
     """Run rlvrctl.py where there is one model, `m`; returns (exit code, stdout, stderr)."""
     layers.create(tmp_path / "training" / "m", {**PRESETS["tiny"], "environment": "oeis"})
-
-    def run(*arguments):
-        done = program("rlvrctl.py", *arguments)
-        assert "Traceback" not in done.stderr
-        return done.returncode, done.stdout, done.stderr
-
-    return run
+    return here
 
 
 @pytest.fixture
@@ -105,6 +99,63 @@ def test_set_writes_one_layer_and_says_what_wins(ctl, folder):
         "training/m/training.toml [ephemeral]: seed was not set here\n"
     )
     assert (folder / "training.toml").read_text() == ("# mine\n\nmax_steps = 50   # enough\n\n[ephemeral]\n# soon\n")
+
+
+def test_a_key_of_the_other_kind_of_run_is_taken_out_and_what_is_still_wrong_is_said_once(ctl, folder):
+    (folder / "eval.toml").write_text("max_steps = 2\nlora_rank = 3\n")
+    assert ctl("config", "show")[0] == 2
+    code, out, error = ctl("config", "unset", "--for", "eval", "max_steps")
+    assert (code, out) == (0, "training/m/eval.toml: max_steps removed (was 2)\n")
+    assert error.count("\n") == 1 and error.startswith("note: training/m/eval.toml: lora_rank is a key of training")
+    code, out, error = ctl("config", "unset", "lora_rank")
+    assert (code, out, error) == (0, "training/m/eval.toml: lora_rank removed (was 3)\n", "")
+    assert ctl("config", "show")[0] == 0
+
+
+def test_in_a_pipe_a_row_is_one_line_without_blanks_at_its_end(ctl):
+    for arguments in (("config", "show", "--origin"), ("config", "diff", "--defaults"), ("preset", "list")):
+        lines = ctl(*arguments)[1].splitlines()
+        assert lines == [line.rstrip() for line in lines]
+    lines = ctl("config", "show", "--origin")[1].splitlines()
+    assert len(lines) == len(json.loads(ctl("config", "show", "--json")[1])) + 1
+    assert '"unkn", "uned", "probation"]  default' in next(line for line in lines if line.startswith("exclude_k"))
+
+
+def test_a_name_that_is_taken_is_said_before_anything_else(ctl, tmp_path):
+    ctl("config", "set", "seed=4")  # what a preset cannot hold is a note
+    presets_dir = tmp_path / "training/presets"
+    presets_dir.mkdir()
+    (presets_dir / "mine.toml").write_text("seed = 1\n")
+    for name, message in {"tiny": "is built in", "a b": "use letters", "mine": "exists already"}.items():
+        code, out, error = ctl("preset", "save", name)
+        assert (code, out) == (2, "") and message in error and error.count("\n") == 1
+
+
+def test_a_model_whose_model_toml_is_lost_is_made_again(ctl, folder):
+    (folder / "model.toml").unlink()
+    (folder / "eval.toml").unlink()
+    (folder / "001").mkdir()
+    code, _, error = ctl("train", "--dry-run")
+    assert code == 2 and error.endswith("make the model with rlvrctl.py init --model m\n")
+    code, out, error = ctl("init", "--model", "m", "--preset", "tiny")
+    assert code == 0 and out.startswith("Made training/m/ with model.toml, eval.toml: preset tiny.\n")
+    assert error == "note: training/m/training.toml was there and stays as it is\n"
+    assert ctl("config", "show")[0] == 0
+    code, _, error = ctl("init", "--model", "m", "--preset", "tiny")
+    assert code == 2 and "training/m/model.toml: exists already" in error
+
+
+@pytest.mark.parametrize(("name", "hint"), [("oes", "did you mean 'oeis'?"), ("xyzzy", "known: oeis")])
+def test_an_unknown_environment_gets_the_nearest(ctl, name, hint):
+    for arguments in (("init", "--model", "n"), ("validate",), ("play",)):
+        code, out, error = ctl(*arguments, "--environment", name)
+        assert (code, out, error) == (2, "", f"error: unknown environment {name!r}: {hint}\n")
+    assert "did you mean" in ctl("train", "--dry-run", "-o", "environment=oes")[2]
+
+
+def test_an_unknown_key_that_is_like_no_other_is_one_short_line(ctl):
+    code, _, error = ctl("config", "set", "xyzzy=1")
+    assert code == 2 and error.endswith("unknown key 'xyzzy': rlvrctl.py train --help and eval --help list them\n")
 
 
 def test_a_key_of_both_kinds_of_run_goes_where_one_says(ctl, folder):

@@ -258,7 +258,7 @@ def test_files_of_the_user_are_not_taken_for_modules(work):
 def test_an_evaluation_may_come_after_the_cycle_that_it_is_about(work):
     with busy(work):
         printed = work.ctl("eval", "--after", "live")
-        assert "Evaluation 001/evals/base of m: base against 001, waiting for m/001." in printed
+        assert "Evaluation 001/evals/base of m: base against 001, waiting for 001." in printed
         assert os.readlink(work / "m/base/evals/001") == "../../001/evals/base"
         assert "no adapter '002'" in work.ctl("eval", "--after", "001", "--adapters", "base", "002", code=2)
     # The cycle ends without an adapter.

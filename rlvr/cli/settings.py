@@ -11,13 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from rlvr import cycles, layers, presets
-from rlvr.cli import Command
+from rlvr.cli import Command, terminal
 from rlvr.config import RECORDED_TABLES, keys, read_toml
 from rlvr.errors import RlvrError
 from rlvr.layer_files import WORDS, toml_text
 from rlvr.layers import COMMAND_LINE, CONFIG_CLASSES, SCOPES, TARGETS, Change, Setting, Target
 
 FOR_WORDS = {"both": "both", **WORDS}
+
+PIPED_CELL = 80
+"""In a pipe a longer value makes only its own line longer."""
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Arguments
@@ -96,7 +99,7 @@ def preset_arguments(parser: argparse.ArgumentParser) -> None:
     add_json(show)
 
     save = add_action(actions, "save", save_preset, "save what a model sets, or the keys given, as a preset")
-    save.add_argument("name", metavar="NAME")
+    save.add_argument("new_name", metavar="NAME")
     save.add_argument("pairs", nargs="*", metavar="KEY=VALUE", help="keys to save; none: those of the model")
     save.add_argument(
         "--from-model",
@@ -246,13 +249,13 @@ def unset_config(args: argparse.Namespace) -> int:
     model = cycles.choose_model(args.model)
     folder = cycles.model_dir(model)
     names = list(dict.fromkeys(map(plain_name, args.keys)))
-    report(folder, args.scope, layers.unset_keys(folder, args.scope, names, args.target))
-    warn_of_frozen(folder, TARGETS, frozen_keys(model))
+    if report(folder, args.scope, layers.unset_keys(folder, args.scope, names, args.target)):
+        warn_of_frozen(folder, TARGETS, frozen_keys(model))
     return 0
 
 
-def report(folder: Path, scope: str, changes: Iterable[Change]) -> None:
-    """Print what was changed, and on stderr what a higher layer keeps from counting."""
+def report(folder: Path, scope: str, changes: Iterable[Change]) -> bool:
+    """Print what was changed, and on stderr what a higher layer keeps from counting; is every file right?"""
     changes = list(changes)
     for change in changes:
         print(f"{folder / change.file}{place_in(scope)}: {describe(change)}")
@@ -260,7 +263,7 @@ def report(folder: Path, scope: str, changes: Iterable[Change]) -> None:
         settings = layers.effective(folder)
     except RlvrError as error:  # another file is wrong; this change is made all the same
         say(str(error))
-        return
+        return False
     for change in changes:
         origin = f"{change.file}{place_in(scope)}"
         for setting in settings:
@@ -274,6 +277,7 @@ def report(folder: Path, scope: str, changes: Iterable[Change]) -> None:
                 say(f"{change.key} is now {value} for {kind}, from {setting.origin}")
             elif setting.origin != origin:
                 say(f"{change.key} stays {value} for {kind}: {setting.origin} sets it too and wins")
+    return True
 
 
 def place_in(scope: str) -> str:
@@ -419,6 +423,7 @@ def show_preset(args: argparse.Namespace) -> int:
 
 
 def save_preset(args: argparse.Namespace) -> int:
+    presets.check_free(cycles.PRESETS_DIR, args.new_name, replace=args.force)
     pairs = read_pairs(args.pairs)
     values: dict[str, Any] = {}
     source = ""
@@ -431,7 +436,7 @@ def save_preset(args: argparse.Namespace) -> int:
     if not values:
         raise RlvrError(f"{source.removeprefix('from ')} sets nothing but defaults: there is nothing to save")
     summary = args.summary if args.summary is not None else source
-    file = presets.save_preset(cycles.PRESETS_DIR, args.name, values, summary, replace=args.force)
+    file = presets.save_preset(cycles.PRESETS_DIR, args.new_name, values, summary, replace=args.force)
     print(f"Saved {file}: {', '.join(values)}")
     return 0
 
@@ -474,20 +479,21 @@ def print_json(value: Any) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Columns without a frame; a pipe gets lines that are not folded at 80."""
-    from rich.console import Console
+    """Columns without a frame; in a pipe a row is one line, however long a value is."""
+    if not terminal.is_terminal():
+        texts = [[str(cell) for cell in row] for row in rows]
+        left = [False] * len(columns)
+        print("\n".join(terminal.columns(columns, texts, right=left, widest=PIPED_CELL)))
+        return
     from rich.table import Table
     from rich.text import Text
 
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=160)
     table = Table(box=None, pad_edge=False, header_style="dim")
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
         table.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
-    console.print(table)
+    terminal.console().print(table)
 
 
 COMMANDS = {

@@ -40,13 +40,15 @@ def init(args: argparse.Namespace) -> int:
     if not args.model:
         raise RlvrError("init needs a name for the model: rlvrctl.py init --model NAME")
     cycles.check_model_name(args.model)
-    if args.environment not in environment.MODULES:
-        environment.load(args.environment)
+    environment.check_name(args.environment)
     values = {**presets.preset_values(args.preset, cycles.PRESETS_DIR), "environment": args.environment}
     folder = cycles.TRAINING_DIR / args.model
-    layers.create(folder, values)
+    made = layers.create(folder, values)
     cycles.remember_model(args.model)
-    print(f"Made {folder}/ with model.toml, training.toml and eval.toml: preset {args.preset}.")
+    print(f"Made {folder}/ with {', '.join(made)}: preset {args.preset}.")
+    for name in layer_files.SCOPE_FILES.values():
+        if name not in made:
+            say(f"{folder / name} was there and stays as it is")
     say_next("rlvrctl.py config show --origin", "rlvrctl.py train --dry-run", "rlvrctl.py train")
     return 0
 
@@ -81,10 +83,13 @@ def train(args: argparse.Namespace, session: str = "") -> int:
     model = cycles.choose_model(args.model)
     overrides = read_overrides(args, TrainConfig)
     parent = "" if args.from_base else args.parent or runs.LATEST
-    if args.dry_run:
-        return show_plan(model, runs.plan_cycle(model, overrides, parent))
-    supervisor.start_waiting()
+    if not args.dry_run:
+        supervisor.start_waiting()
     plan = runs.plan_cycle(model, overrides, parent)
+    if args.dry_run:
+        for text in plan.notes:
+            say(text)
+        return show_plan(model, plan)
     busy = [run for run in cycles.cycle_runs(model) if supervisor.status_of(run).state in LIVING]
     colab = prepare_colab(args, plan, session) if args.on_colab else None
     run = runs.begin_cycle(
@@ -94,6 +99,7 @@ def train(args: argparse.Namespace, session: str = "") -> int:
         after=args.after or "",
         queue=not args.no_queue and (colab is None or bool(session)),  # a VM of its own is not waited for
         colab=colab,
+        notice=say,
     )
     if args.save:
         keep(model, overrides, "train")
@@ -103,6 +109,11 @@ def train(args: argparse.Namespace, session: str = "") -> int:
     else:
         how = f"warm start from {plan.warm_from}" if plan.warm_from else "cold start"
     return announce(run, how, args.foreground)
+
+
+def say(text: str) -> None:
+    """What one should know of what was started."""
+    print(f"note: {text}", file=sys.stderr)
 
 
 def prepare_colab(args: argparse.Namespace, plan: runs.Plan, session: str) -> dict[str, Any]:
@@ -179,7 +190,9 @@ def announce(run: Run, how: str, foreground: bool) -> int:
     with contextlib.suppress(RlvrError):  # what it comes after has just ended without success: its status says so
         waiting = supervisor.blocker(run, records.read(run.files.launch, records.Launch))
     words = {"train": "Cycle", "eval": "Evaluation", "auto": "Auto run"}
-    queued = f", waiting for {waiting}" if waiting else ""
+    queued = ""
+    if waiting:
+        queued = f", waiting for {waiting.name if waiting.model == run.model else waiting}"
     print(f"{words[run.kind]} {run.name} of {run.model}: {how}{queued}.")
     if foreground:
         sys.stdout.flush()
@@ -251,7 +264,7 @@ def evaluate(args: argparse.Namespace) -> int:
             raise RlvrError("give either --adapters or --adapter-a and --adapter-b")
         participants = [args.adapter_a or "base", args.adapter_b or runs.LATEST]
     supervisor.start_waiting()
-    run = runs.begin_eval(model, participants, overrides, after=args.after or "", queue=not args.no_queue)
+    run = runs.begin_eval(model, participants, overrides, after=args.after or "", queue=not args.no_queue, notice=say)
     if args.save:
         keep(model, overrides, "eval")
     cycles.remember_model(model)
@@ -321,9 +334,15 @@ def kill_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def kill(args: argparse.Namespace) -> int:
-    for run in [cycles.find_run(name, args.model) for name in args.runs]:
-        print(f"{run}: {supervisor.kill(run, args.force)}")
-    return 0
+    """A misspelt name ends nothing; a run that cannot be ended leaves the others to be."""
+    code = 0
+    for run in dict.fromkeys([cycles.find_run(name, args.model) for name in args.runs]):
+        try:
+            print(f"{run}: {supervisor.kill(run, args.force)}", flush=True)
+        except RlvrError as error:
+            print(f"error: {error}", file=sys.stderr)
+            code = 2
+    return code
 
 
 def queue_arguments(parser: argparse.ArgumentParser) -> None:

@@ -60,15 +60,19 @@ def columns(
     right: Sequence[bool],
     styles: Sequence[Sequence[str]] | None = None,
     room: int | None = None,
+    widest: int | None = None,
 ) -> list[str]:
     """Lines of a table: columns as wide as they have to be, empty ones left out.
+
+    A cell wider than `widest` moves the rest of its own row to the right, not that of all rows.
 
     The last column is for sentences: one that does not fit `room` columns gets a line of its own below its row.
     `styles` has a colour, or "", for each cell; None for a table without any.
     """
     last = len(header) - 1
     shown = [at for at in range(last) if any(row[at] for row in rows)]
-    widths = {at: max(cells(header[at]), *(cells(row[at]) for row in rows)) for at in shown}
+    sizes = {at: [cells(header[at]), *(cells(row[at]) for row in rows)] for at in shown}
+    widths = {at: max(size for size in sizes[at] if widest is None or size <= widest) for at in shown}
     used = sum(widths.values()) + 2 * len(shown)
     fits = room is None or any(row[last] and used + cells(row[last]) <= room for row in rows)
     lines = []
