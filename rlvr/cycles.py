@@ -39,6 +39,7 @@ COLAB_RATES_FILE = TRAINING_DIR / ".colab-rates.json"
 """What an hour of each GPU took last time, in compute units."""
 
 CYCLE_NAME = re.compile(r"\d{3,}")
+RUN_NAME = re.compile(r"(\d+|base|auto)/.+|\d+|latest|live")
 CHECKPOINT_SUFFIXES = (".json", ".pt", ".pth", ".safetensors")
 BASE = "base"
 ALONE = "alone"
@@ -315,8 +316,11 @@ def find_run(text: str, model: str | None = None) -> Run:
     if (run := run_at(folder)) is not None:
         return run
     first, _, rest = text.partition("/")
-    if rest and model in (None, first) and first in model_names():
-        model, text = first, rest
+    if rest and model in (None, first):
+        if first in model_names():
+            model, text = first, rest
+        elif not RUN_NAME.match(text) and RUN_NAME.fullmatch(rest):
+            model_dir(first)  # there is none
     name = choose_model(model)
     if text == "live":
         return live_run(name)
@@ -348,6 +352,18 @@ def live_run(model: str) -> Run:
     if not living:
         raise RlvrError(f"no run of model {model!r} is running: rlvrctl.py ps -a lists all")
     return max(living, key=lambda pair: pair[0])[1]
+
+
+def default_run(model: str | None = None) -> Run:
+    """The run that is running, else the newest cycle, of the model that is meant.
+
+    Raises:
+        RlvrError: when there is neither.
+    """
+    name = choose_model(model)
+    with contextlib.suppress(RlvrError):
+        return live_run(name)
+    return find_run("latest", name)
 
 
 def run_at(folder: Path) -> Run | None:

@@ -144,6 +144,17 @@ def test_links_go_to_the_trash_with_their_evaluation(new):
     assert links() == {} and (trash / "status.json").is_file()
 
 
+@pytest.mark.parametrize("participants", [("base", "001", "003"), ("base",)])
+def test_no_empty_folder_stays_behind_a_removed_evaluation(new, participants):
+    before = sorted(map(str, Path("training/new").rglob("*")))
+    folders.move_to_trash(make_eval("new", *participants))
+    assert sorted(map(str, Path("training/new").rglob("*"))) == before
+    one, other = make_eval("new", *participants), make_eval("new", *participants)
+    folders.move_to_trash(one)
+    assert [run.name for run in cycles.all_runs("new")] == ["001", "002", "003", other.name]
+    assert len(links()) == len(participants) - 1
+
+
 def test_what_fails_while_a_run_is_made_leaves_nothing(new):
     before = sorted(map(str, Path("training").rglob("*")))
     run = folders.next_eval("new", ("base", "003"))
@@ -202,6 +213,31 @@ def test_what_is_no_run_is_refused_with_the_nearest(new):
         cycles.find_run("latst", "new")
     with pytest.raises(RlvrError, match="training/knew: no such model: did you mean 'new'"):
         cycles.choose_model("knew")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("knew/001", "training/knew: no such model: did you mean 'new'"),
+        ("xyzzy/latest", "training/xyzzy: no such model: make it with"),
+        ("xyzzy/003/evals/base", "training/xyzzy: no such model: make it with"),
+        ("training/new/009", "model 'new' has no run 'training/new/009'"),
+        ("003/evals/bse", "model 'new' has no run '003/evals/bse'"),
+        ("auto/001", "model 'new' has no run 'auto/001'"),
+        ("base/evals/009", "model 'new' has no run 'base/evals/009'"),
+    ],
+)
+def test_what_is_not_there_is_it_the_model_or_the_run(new, text, message):
+    cycles.remember_model("new")
+    with pytest.raises(RlvrError, match=message):
+        cycles.find_run(text)
+
+
+def test_without_a_name_the_running_one_is_meant_else_the_newest_cycle(new, monkeypatch):
+    assert cycles.default_run("new").name == "003"
+    records.write(new[0].files.status, new_status("train", "running", pid=os.getpid(), started=1.0))
+    monkeypatch.setattr("rlvr.status.is_alive", lambda *_: True)
+    assert cycles.default_run("new").name == "001"
 
 
 def test_dependents_are_counted_by_where_links_lead_not_by_number(new):

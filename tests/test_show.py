@@ -202,13 +202,18 @@ def test_a_queue_that_nobody_looks_after_goes_on(tree):
     assert wait_until(lambda: tree.status("demo/004").state == "killed")
 
 
-def test_no_model_and_no_run(tmp_path):
-    done = subprocess.run([*CTL, "ps"], cwd=tmp_path, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 2 and "rlvrctl.py init" in done.stderr
-    (tmp_path / "training/m").mkdir(parents=True)
-    (tmp_path / "training/m/model.toml").write_text("")
-    done = subprocess.run([*CTL, "ps"], cwd=tmp_path, capture_output=True, text=True, timeout=300)
-    assert done.stdout == "Nothing yet. Next: rlvrctl.py train --model m\n"
+def test_no_model_and_no_run(here, tmp_path):
+    for arguments in (("ps",), ("ps", "-a")):
+        code, out, _ = here(*arguments)
+        assert (code, out) == (0, f"Nothing yet in {tmp_path}/training. Next: rlvrctl.py init --model NAME\n")
+        assert here(*arguments, "--json")[:2] == (0, "[]\n")
+    code, _, error = here("ps", "--model", "m")
+    assert code == 2 and "training/m: no such model" in error
+    for model in ("m", "n"):
+        (tmp_path / "training" / model).mkdir(parents=True)
+        (tmp_path / "training" / model / "model.toml").write_text("")
+    assert here("ps", "--model", "m")[1] == "Nothing yet. Next: rlvrctl.py train --model m\n"
+    assert here("ps", "--json")[:2] == (0, "[]\n")
 
 
 def test_colours_on_a_terminal_only(tree):
@@ -249,7 +254,14 @@ def test_wait_gives_up_after_its_time(tree):
     done = tree.run("wait", "demo/003", "--timeout", "0.2s")
     assert done.returncode == 124
     assert "demo/003: running at step 16 of 24" in done.stderr and done.stdout == ""
+    assert done.stderr.endswith("error: not ended within 0.2s\n")
     assert tree.run("wait", "demo/003", "--timeout", "soon").returncode == 2
+
+
+def test_wait_says_a_run_once_and_a_time_with_its_unit(tree, here):
+    code, out, _ = here("wait", "demo/001", "demo/1", "demo/001")
+    assert code == 0 and out.count("\n") == 1
+    assert here("wait", "demo/003", "--timeout", "0")[2].endswith("error: not ended within 0 s\n")
 
 
 def test_wait_ends_with_the_run(tree):
@@ -381,6 +393,25 @@ def test_log_since_goes_by_the_times_of_steps(tree):
     assert tree.out("log", "demo/003", "--since", "5m") == ""
 
 
+def test_without_a_run_it_is_the_running_one_else_the_newest_cycle(tree, here):
+    model = ("--model", "demo")
+    code, out, error = here("trace", "-n", "1", *model)
+    assert code == 0 and out.startswith("step 16") and "demo/003:\n" in error
+    assert "step   16/24" in here("tail", *model)[1]
+    tree.set_status("demo/003", state="done")
+    assert here("log", *model)[2].startswith("demo/004:\n")
+    assert here("log", "-n", "1", "--model", "other")[2] == "other/001:\n"
+
+
+@pytest.mark.parametrize("command", ["log", "tail", "trace"])
+def test_a_number_of_lines_is_none_some_or_all(tree, here, command):
+    counts = {number: here(command, "demo/002", "-n", number)[1].count("\n") for number in ("0", "2", "all")}
+    assert 0 == counts["0"] < counts["2"] <= counts["all"]
+    for wrong in ("-1", "x", "1.5"):
+        code, out, error = here(command, "demo/002", "-n", wrong)
+        assert (code, out) == (2, "") and f"{wrong!r} is neither a number nor 'all'" in error
+
+
 def test_log_follows_until_the_end(tree):
     process = tree.start("log", "demo/003", "-n", "1", "-f")
     assert process.stdout is not None
@@ -438,7 +469,13 @@ def test_trace_of_an_evaluation_by_participant(tree):
 def test_trace_says_when_there_is_none(tree):
     done = tree.run("trace", "demo/002", "--step", "99")
     assert done.returncode == 0 and done.stdout == ""
-    assert done.stderr == f"None of the {16 * NUM_STEPS} completions of demo/002 is such a one.\n"
+    assert done.stderr == f"None of the {16 * NUM_STEPS} completions of demo/002 has step 99.\n"
+    done = tree.run("trace", "demo/002", "--anum", "45", "--outcome", "lookup")
+    assert (
+        done.stderr == f"None of the {16 * NUM_STEPS} completions of demo/002 has task A000045 and outcome lookup.\n"
+    )
+    done = tree.run("trace", "demo/002", "--participant", "base")
+    assert done.returncode == 2 and "demo/002 is no evaluation: leave out --participant" in done.stderr
     done = tree.run("trace", "demo/004")
     assert done.returncode == 2 and "has answered nothing yet" in done.stderr
 

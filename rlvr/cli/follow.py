@@ -98,8 +98,24 @@ def looks(run: Run) -> Iterator[bool]:
 
 
 def add_follow(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", metavar="RUN", help=RUN_HELP)
+    parser.add_argument("run", nargs="?", metavar="RUN", help=f"{RUN_HELP}; default: live, else latest")
     parser.add_argument("-f", "--follow", action="store_true", help="go on as it grows, until the run has ended")
+
+
+def chosen_run(args: argparse.Namespace) -> Run:
+    """The run that was named; else the one that is running, or the newest cycle, which is said."""
+    if args.run:
+        return cycles.find_run(args.run, args.model)
+    run = cycles.default_run(args.model)
+    print(f"{run}:", file=sys.stderr)
+    return run
+
+
+def count(text: str) -> int:
+    """A number of lines; "all" is more than there can be."""
+    if text != "all" and not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a number nor 'all'")
+    return EVERY if text == "all" else int(text)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -108,7 +124,7 @@ def add_follow(parser: argparse.ArgumentParser) -> None:
 
 def log_arguments(parser: argparse.ArgumentParser) -> None:
     add_follow(parser)
-    parser.add_argument("-n", "--lines", type=int, metavar="N", help="only the last N lines")
+    parser.add_argument("-n", "--lines", type=count, metavar="N", help="only the last N lines")
     parser.add_argument(
         "--since",
         metavar="TIME",
@@ -117,7 +133,7 @@ def log_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def log(args: argparse.Namespace) -> int:
-    run = cycles.find_run(args.run, args.model)
+    run = chosen_run(args)
     if not run.files.log.exists() and not args.follow:
         raise RlvrError(
             f"{run.files.log}: no such file: the run has printed nothing, or was not started by rlvrctl.py"
@@ -174,23 +190,27 @@ def newer(run: Run, lines: list[str], since: float) -> list[str]:
 def tail_arguments(parser: argparse.ArgumentParser) -> None:
     add_follow(parser)
     parser.add_argument(
-        "-n", "--lines", type=int, default=STEPS_SHOWN, metavar="N", help=f"so many last steps; default {STEPS_SHOWN}"
+        "-n",
+        "--lines",
+        type=count,
+        default=STEPS_SHOWN,
+        metavar="N",
+        help=f"so many last steps; default {STEPS_SHOWN}",
     )
 
 
 def tail(args: argparse.Namespace) -> int:
     """The last steps, or rounds, then the newest completions; with -f what comes, in the order in which it came."""
-    run = cycles.find_run(args.run, args.model)
+    run = chosen_run(args)
     steps = Newcomers(Tail(run.files.metrics, Step))
     rounds = Newcomers(Tail(run.files.rounds, Round))
     answers = Newcomers(Tail(answers_file(run), Answer, last_bytes=ANSWERS_SHOWN * 65_536))
     # Read in this order: what a step or round tells of was written before it, and so is read with it.
     sources = (steps, rounds, answers)
     last_steps, last_rounds, last_answers = (source.records() for source in sources)
-    shown = max(args.lines, 0)
-    print_lines(last_steps, shown)
-    print_lines(last_rounds, shown)
-    print_lines(last_answers, min(shown, ANSWERS_SHOWN))
+    print_lines(last_steps, args.lines)
+    print_lines(last_rounds, args.lines)
+    print_lines(last_answers, min(args.lines, ANSWERS_SHOWN))
     if not (last_answers or last_steps or last_rounds):
         print(f"{run} has finished no step yet.", file=sys.stderr)
     sys.stdout.flush()
@@ -243,7 +263,7 @@ def trace_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-n",
         "--number",
-        type=whole_number,
+        type=count,
         metavar="N",
         help=f"so many of the newest, or 'all'; default {BLOCKS_SHOWN}, with --json all",
     )
@@ -256,28 +276,21 @@ def trace_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="the lines of the file as they are")
 
 
-def whole_number(text: str) -> int:
-    """A count; "all" is more than there can be."""
-    if text != "all" and not text.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is neither a number nor 'all'")
-    return EVERY if text == "all" else int(text)
-
-
 def trace(args: argparse.Namespace) -> int:
-    run = cycles.find_run(args.run, args.model)
+    run = chosen_run(args)
     task = args.task
     if args.anum:
         if not re.fullmatch(r"[Aa]?\d{1,9}", args.anum):
             raise RlvrError(f"--anum {args.anum!r}: write it like A000045")
         task = f"A{int(args.anum.lstrip('Aa')):06d}"
 
+    if args.participant and run.kind != "eval":
+        raise RlvrError(f"{run} is no evaluation: leave out --participant")
+    asked = {"task": task, "outcome": args.outcome, "step": args.step, "participant": args.participant}
+    asked = {name: value for name, value in asked.items() if value is not None}
+
     def wanted(answer: Answer) -> bool:
-        return (
-            task in (None, answer.task)
-            and args.outcome in (None, answer.outcome)
-            and args.step in (None, answer.step)
-            and args.participant in (None, answer.participant)
-        )
+        return all(getattr(answer, name) == value for name, value in asked.items())
 
     answers = Newcomers(Tail(answers_file(run), Answer))
     path = answers.tail.path
@@ -294,7 +307,9 @@ def trace(args: argparse.Namespace) -> int:
     for start in kept:
         show(read_line(path, start))
     if not kept and number and not args.follow:
-        print(f"None of the {seen:,} completions of {run} is such a one.", file=sys.stderr)
+        what = " and ".join(f"{name} {value}" for name, value in asked.items())
+        said = f"None of the {seen:,} completions of {run} has {what}." if what else f"{run} has answered nothing yet."
+        print(said, file=sys.stderr)
     sys.stdout.flush()
     for _ in looks(run) if args.follow else ():
         for start, answer in answers.read():

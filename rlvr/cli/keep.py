@@ -4,7 +4,7 @@ import argparse
 import sys
 
 from rlvr import cycles, notes, trash
-from rlvr.cli import RUN_HELP, Command
+from rlvr.cli import RUN_HELP, Command, terminal
 
 
 def label_arguments(parser: argparse.ArgumentParser) -> None:
@@ -15,7 +15,7 @@ def label_arguments(parser: argparse.ArgumentParser) -> None:
 def label(args: argparse.Namespace) -> int:
     run = cycles.find_run(args.run, args.model)
     if not args.text:
-        print(cycles.read_label(run))
+        print(terminal.one_line(cycles.read_label(run)))
         return 0
     notes.write_label(run, " ".join(args.text))
     return 0
@@ -30,7 +30,7 @@ def note(args: argparse.Namespace) -> int:
     run = cycles.find_run(args.run, args.model)
     if not args.text:
         if run.files.notes.exists():
-            print(run.files.notes.read_text(encoding="utf-8"), end="")
+            print(run.files.notes.read_text(encoding="utf-8", errors="replace"), end="")
         return 0
     notes.add_note(run, " ".join(args.text))
     return 0

@@ -1,6 +1,7 @@
 """Commands that say where runs stand: ps, watch, wait; what is in their files (tail, log, trace) is in `follow.py`."""
 
 import argparse
+import contextlib
 import sys
 import time
 from collections.abc import Sequence
@@ -50,8 +51,9 @@ def ps(args: argparse.Namespace) -> int:
     if shown:
         print("\n".join(table(shown, with_model=len(chosen) > 1)))
     else:
+        where = "" if chosen else f" in {cycles.TRAINING_DIR.resolve()}"
         following = f"train --model {chosen[0]}" if chosen else "init --model NAME"
-        print(f"Nothing yet. Next: rlvrctl.py {following}")
+        print(f"Nothing yet{where}. Next: rlvrctl.py {following}")
     hidden = 0 if args.all else sum(row.model in chosen for row in rows) - len(shown)
     if hidden:
         print(f"{hidden} more: rlvrctl.py ps -a" + (f" --model {chosen[0]}" if len(chosen) == 1 else ""))
@@ -63,15 +65,12 @@ def ps(args: argparse.Namespace) -> int:
 
 def chosen_models(args: argparse.Namespace) -> list[str]:
     """The models that a listing is of: the one meant, or all with -a and where it is not clear which is meant."""
-    known = cycles.model_names()
-    if args.all and not args.model:
-        return known
-    try:
+    if args.model:
         return [cycles.choose_model(args.model)]
-    except RlvrError:
-        if args.model or not known:
-            raise
-        return known
+    with contextlib.suppress(RlvrError):
+        if not args.all:
+            return [cycles.choose_model(None)]
+    return cycles.model_names()
 
 
 def current_rows() -> list[Row]:
@@ -150,7 +149,7 @@ def watch_arguments(parser: argparse.ArgumentParser) -> None:
 def watch(args: argparse.Namespace) -> int:
     rows = current_rows()
     if args.runs:
-        runs = [cycles.find_run(name, args.model) for name in args.runs]
+        runs = list(dict.fromkeys(cycles.find_run(name, args.model) for name in args.runs))
     else:
         runs = [listing.run_of(row) for row in rows if row.live and args.model in (None, row.model)]
     if not runs:
@@ -212,7 +211,7 @@ def wait_arguments(parser: argparse.ArgumentParser) -> None:
 
 def wait(args: argparse.Namespace) -> int:
     timeout_s = None if args.timeout is None else listing.parse_duration(args.timeout)
-    runs = [cycles.find_run(name, args.model) for name in args.runs]
+    runs = list(dict.fromkeys(cycles.find_run(name, args.model) for name in args.runs))
     from rlvr import supervisor
 
     supervisor.start_waiting()
@@ -226,7 +225,8 @@ def wait(args: argparse.Namespace) -> int:
         message = f": {terminal.one_line(row.message)}" if row.message else ""
         print(f"{run}: {row.state}{after}{took}{ended}{message}", file=sys.stderr if row.live else sys.stdout)
     if code is None:
-        print(f"error: not ended within {args.timeout}", file=sys.stderr)
+        unit = "" if str(args.timeout)[-1].isalpha() else " s"
+        print(f"error: not ended within {args.timeout}{unit}", file=sys.stderr)
         return TIMED_OUT
     return code
 
