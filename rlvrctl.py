@@ -79,16 +79,21 @@ def overview() -> str:
 def make_parser(name: str, parser: argparse.ArgumentParser | None = None) -> argparse.ArgumentParser:
     """The parser of one command; `parser` is the one to fill, for shell completion."""
     from rlvr.arguments import Parser
+    from rlvr.cli import examples_text, parsers_below
 
     command = find_command(name)
     parser = parser or Parser(
         prog=f"rlvrctl.py {name}",
         description=command.description or f"{name}: {COMMANDS[name][1]}.",
-        epilog="examples:\n" + "\n".join(f"  {example}" for example in command.examples),
+        epilog=examples_text(command.examples),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--model", metavar="MODEL", help="which model; default: the only one, or the one last used")
     command.arguments(parser)
+    for action, below in parsers_below(parser).items():
+        mine = [example for example in command.examples if example.split()[1:3] == [name, action]]
+        if mine and below.epilog is None:
+            below.epilog, below.formatter_class = examples_text(mine), argparse.RawDescriptionHelpFormatter
     parser.set_defaults(run_command=command.run)
     return parser
 

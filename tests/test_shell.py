@@ -1,5 +1,7 @@
 """Shell completion as a shell asks for it, and the overview of commands."""
 
+import json
+import os
 import shlex
 import shutil
 import subprocess
@@ -9,6 +11,7 @@ import pytest
 from conftest import ROOT
 
 import rlvrctl
+from rlvr.cli import parsers_below
 
 SCRIPT = """
 export PATH="$1:$2:$PATH"
@@ -36,6 +39,70 @@ def tree(tmp_path):
     (tmp_path / "training/tall/001/adapter/adapter_config.json").touch()
     (tmp_path / "training/.last-model").write_text("tall\n")
     return tmp_path
+
+
+ANSWER = """
+import json, os, sys, tempfile
+import argcomplete, rlvrctl
+
+class Left(Exception):
+    pass
+
+def leave(code):
+    raise Left
+
+answers = []
+for line in json.load(sys.stdin):
+    with tempfile.NamedTemporaryFile("r") as file:
+        os.environ |= {"_ARGCOMPLETE": "1", "_ARGCOMPLETE_STDOUT_FILENAME": file.name, "_ARGCOMPLETE_IFS": " "}
+        os.environ |= {"_ARGCOMPLETE_SUPPRESS_SPACE": "1", "COMP_LINE": line, "COMP_POINT": str(len(line))}
+        finder = argcomplete.CompletionFinder()
+        argcomplete.autocomplete = lambda parser: finder(parser, exit_method=leave)
+        try:
+            rlvrctl.main([])
+        except Left:
+            answers.append(file.read().split(" "))
+json.dump(answers, sys.stdout)
+"""
+"""Complete lines by the protocol of argcomplete, which a shell would start a process for each time."""
+
+OFFERED = [
+    ("config set ", "learning_rate= num_tasks=", "training"),
+    ("config set --for eval temp", "temperature=", "kl_beta="),
+    ("config set loss_type=d", "loss_type=dr_grpo loss_type=dapo", "loss_type=grpo"),
+    ("config show ", "learning_rate num_tasks", "learning_rate= training"),
+    ("config unset ", "learning_rate", "training"),
+    ("config diff ", "latest 001", "training"),
+    ("config diff --model thin ", "latest", "001 training"),
+    ("config set --scope ", "global ephemeral", "training"),
+    ("preset show ", "tiny mine", "tiny.toml training"),
+    ("preset apply ", "tiny mine", "training"),
+    ("preset save ", "", "training"),
+    ("train --loss-type ", "dr_grpo", "training"),
+    ("train --show-name ", "true false", "training"),
+    ("train --environment ", "oeis", "training"),
+    ("train -o show_name=", "show_name=true show_name=false", "training"),
+    ("train --corpus-dir ", "training", ""),
+    ("init --environment ", "oeis", "training"),
+    ("validate --environment ", "oeis", "training"),
+    ("colab push ", "001", "training"),
+    ("colab train --prompt-style ", "compact", "training"),
+]
+"""What is typed, some of what is offered then, and what is not."""
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="it is what finds the names of files")
+def test_what_is_offered_below_a_command(tree):
+    (tree / "training/presets").mkdir()
+    (tree / "training/presets/mine.toml").touch()
+    (tree / "training/presets/tiny.toml").touch()  # never used: the name is a built-in one's
+    lines = json.dumps([f"rlvrctl.py {line}" for line, _, _ in OFFERED])
+    command = [sys.executable, "-c", ANSWER]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, input=lines, env=environment, cwd=tree, capture_output=True, text=True, timeout=300)
+    answers = [{each.rstrip("/") for each in found} for found in json.loads(done.stdout)]
+    for (line, some, none), found in zip(OFFERED, answers, strict=True):
+        assert set(some.split()) <= found and not set(none.split()) & found, (line, found)
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
@@ -103,6 +170,8 @@ def test_every_command_has_help_with_examples_that_parse(name, capsys):
     printed = capsys.readouterr().out
     examples = rlvrctl.find_command(name).examples
     assert "examples:" in printed and examples
+    for action, parser in parsers_below(rlvrctl.make_parser(name)).items():
+        assert "example" in parser.format_help() or name == "colab", action
     for example in examples:
         assert example in printed
         for words in commands_in(example):

@@ -2,21 +2,21 @@
 
 import argparse
 import contextlib
+import functools
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from rlvr.cli import Command
+from rlvr.cli import Command, parsers_below
+from rlvr.config import EvalConfig, Key, TrainConfig, keys
 from rlvr.errors import RlvrError
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SHELLS = ("bash", "zsh", "fish")
-RUN_ARGUMENTS = {"run", "runs", "first", "second", "after"}
-"""Names of arguments that take a run."""
-ADAPTER_ARGUMENTS = {"parent", "adapters", "adapter_a", "adapter_b"}
+KEYS: dict[str, Key] = {**keys(EvalConfig), **keys(TrainConfig)}
 
 # ---------------------------------------------------------------------------------------------------------------------
 # completion
@@ -47,23 +47,21 @@ def complete(commands: Mapping[str, str], make_parser: Callable[..., argparse.Ar
         one = choices.add_parser(name, help=summary)
         if words == [name]:
             make_parser(name, one)
-            add_completers(one._actions)
+            add_completers(one)
     argcomplete.autocomplete(parser)
 
 
-def add_completers(actions: Iterable[argparse.Action]) -> None:
-    """Tell argcomplete what to offer for the arguments that name something of ours."""
-    for action in actions:
-        if action.dest in RUN_ARGUMENTS:
-            action.completer = offer_runs  # type: ignore[attr-defined]
-        elif action.dest in ADAPTER_ARGUMENTS:
-            action.completer = offer_adapters  # type: ignore[attr-defined]
-        elif action.dest == "model":
-            action.completer = offer_models  # type: ignore[attr-defined]
-        elif action.dest == "preset":
-            action.completer = offer_presets  # type: ignore[attr-defined]
-        elif action.dest in ("pairs", "names", "keys", "override"):
-            action.completer = offer_keys  # type: ignore[attr-defined]
+def add_completers(parser: argparse.ArgumentParser) -> None:
+    """Tell argcomplete what to offer for the arguments that name something of ours, of the actions below too."""
+    for action in parser._actions:
+        key = KEYS.get(action.dest.removeprefix("key:")) if action.dest.startswith("key:") else None
+        offer = OFFERS.get(action.dest)
+        if key is not None and (key.name == "environment" or key.type is not str or key.choices):
+            offer = functools.partial(offer_values, key)
+        if offer is not None:
+            action.completer = offer  # type: ignore[attr-defined]
+    for below in parsers_below(parser).values():
+        add_completers(below)
 
 
 def offer_models(**_: Any) -> list[str]:
@@ -93,14 +91,47 @@ def offer_adapters(parsed_args: argparse.Namespace, **_: Any) -> list[str]:
 def offer_presets(**_: Any) -> list[str]:
     from rlvr import cycles, presets
 
-    return [preset.name for preset in presets.list_presets(cycles.PRESETS_DIR)]
+    return [preset.name for preset in presets.list_presets(cycles.PRESETS_DIR) if not preset.error]
+
+
+def offer_new_names(**_: Any) -> list[str]:
+    return []  # not the names of files
 
 
 def offer_keys(**_: Any) -> list[str]:
-    from rlvr.config import EvalConfig, TrainConfig, keys
+    return list(KEYS)
 
-    return [f"{name}=" for name in {**keys(TrainConfig), **keys(EvalConfig)}]
 
+def offer_pairs(prefix: str, **_: Any) -> list[str]:
+    """`loss` -> `loss_type=`; `loss_type=` -> `loss_type=grpo`, ..."""
+    name, equals, _value = prefix.partition("=")
+    name = name.replace("-", "_")
+    if not equals:
+        return [f"{known}=" for known in KEYS]
+    return [f"{name}={value}" for value in offer_values(KEYS[name])] if name in KEYS else []
+
+
+def offer_values(key: Key, **_: Any) -> list[str]:
+    """What a key may be, where that can be listed."""
+    if key.name == "environment":
+        return offer_environments()
+    return ["true", "false"] if key.type is bool else list(key.choices)
+
+
+def offer_environments(**_: Any) -> list[str]:
+    from rlvr.environment import MODULES
+
+    return list(MODULES)
+
+
+OFFERS: dict[str, Callable[..., list[str]]] = {
+    **dict.fromkeys(("run", "runs", "first", "second", "after"), offer_runs),
+    **dict.fromkeys(("parent", "adapters", "adapter_a", "adapter_b"), offer_adapters),
+    **dict.fromkeys(("preset", "name"), offer_presets),
+    **dict.fromkeys(("pairs", "override"), offer_pairs),
+    **{"model": offer_models, "keys": offer_keys, "environment": offer_environments, "new_name": offer_new_names},
+}
+"""Name of an argument, whatever the command -> what may stand there."""
 
 # ---------------------------------------------------------------------------------------------------------------------
 # demo
