@@ -53,7 +53,8 @@ def serve(host: str, port: int, token: str, arguments: list[str]) -> int:
         from aiohttp import web
         from textual_serve.server import Server
     except ImportError as error:
-        raise RlvrError(f"--web needs textual-serve ({error.name} is missing): pip install textual-serve") from None
+        how = "pip install 'textual-serve>=1.1,<2'"
+        raise RlvrError(f"--web needs textual-serve ({error.name} is missing): {how}") from None
     try:
         with socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET):
             pass
