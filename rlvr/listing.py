@@ -138,7 +138,11 @@ def is_forgotten(row: Row) -> bool:
 
 
 def newest_steps(run: Run) -> list[Step]:
-    return Tail(run.files.metrics, Step, last_bytes=PACE_BYTES).read()
+    """The end of its metrics; [] when they cannot be read, which is no reason to leave the run out of a list."""
+    try:
+        return Tail(run.files.metrics, Step, last_bytes=PACE_BYTES).read()
+    except OSError:
+        return []
 
 
 def solved_share(step: Step) -> float:

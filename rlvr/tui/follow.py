@@ -5,7 +5,9 @@ Files are read in threads, a batch at a time; the widgets keep no file open.
 
 import asyncio
 import importlib
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import TypeVar
 
 from rich.text import Text
 from textual import work
@@ -30,13 +32,43 @@ from rlvr.tui.words import (
     when_text,
 )
 
+Found = TypeVar("Found")
+
 LOOK_S = 0.3
+"""Between two looks at files that do not change."""
+
+RETRY_S = 1.0
+"""Before another look, when the file system refused one."""
+
 LOG_BYTES = 512 * 1024
 """So much of the end of a log is read; `rlvrctl.py log` shows all of it."""
 
 MAX_LINES = 20_000
 MAX_LINE = 4_000
 """Characters of a line that are shown."""
+
+
+async def looks(
+    file: Path, poll: Callable[[], Found], remaining: Callable[[], int], trouble: Callable[[str], object]
+) -> AsyncIterator[Found]:
+    """What `poll` finds in a file, called in a thread again and again: at once while something is `remaining`.
+
+    What the file system refuses ends nothing: `trouble` is told the words of it, and "" when that is over.
+    """
+    said = ""
+    while True:
+        found: list[Found] = []
+        try:
+            found.append(await asyncio.to_thread(poll))
+            now = ""
+        except OSError as error:
+            now = f"cannot read {file}: {error.strerror or error}"
+        if now != said:
+            said = now
+            trouble(now)
+        for each in found:
+            yield each
+        await asyncio.sleep(RETRY_S if now else 0 if remaining() else LOOK_S)
 
 
 class LogView(Log):
@@ -58,13 +90,15 @@ class LogView(Log):
 
     @work(group="log", exclusive=True)
     async def tail(self, tail: TextTail) -> None:
-        while True:
-            lines = await asyncio.to_thread(tail.read)
+        async for lines in looks(tail.path, tail.read, lambda: tail.remaining, self.say_trouble):
             if tail.restarted:
                 self.clear()
             if lines:
                 self.write_lines([line if len(line) <= MAX_LINE else line[:MAX_LINE] + " ..." for line in lines])
-            await asyncio.sleep(0 if tail.remaining else LOOK_S)
+
+    def say_trouble(self, words: str) -> None:
+        if words:
+            self.write_line(f"[{words}]")
 
 
 class Progress(Static):
@@ -167,7 +201,7 @@ def summary(run: Run) -> str:
         if not run.files.evaluation.exists():
             return "no result yet: it is written when all completions are graded"
         result = records.read(run.files.evaluation, Evaluation)
-    except RlvrError as error:
+    except (RlvrError, OSError) as error:
         return str(error)
     lines = [result.title, ""]
     lines += [f"{each.name:>8}  solved {interval_text(each.solved)}" for each in result.participants]
