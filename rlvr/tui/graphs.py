@@ -90,7 +90,7 @@ class RunCharts(PageCharts):
 
     @work(group="metrics")
     async def keep_reading(self, reader: RunReader) -> None:
-        async for changed in looks(reader.poll, lambda: reader.remaining, self.say_trouble):
+        async for changed in looks(reader.metrics_file, reader.poll, lambda: reader.remaining, self.say_trouble):
             now = [each.metrics for each in self.readers]
             if [id(each) for each in now] != [id(curve.metrics) for curve in self.curves]:  # new, or begun anew
                 names = [each.run.name if each.run else each.name for each in self.readers]
@@ -122,7 +122,7 @@ class RunCompletions(CompletionsPane):
 
     @work(group="rows", exclusive=True)
     async def keep_reading(self, rows: Rows) -> None:
-        async for new, replaced in looks(rows.poll, lambda: rows.remaining, self.say_trouble):
+        async for new, replaced in looks(rows.path, rows.poll, lambda: rows.remaining, self.say_trouble):
             if replaced:
                 self.table.replace_all(new, rows.part_names)
             elif new:
