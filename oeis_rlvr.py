@@ -463,7 +463,7 @@ LOOKUP_ENDINGS = {
     "a crash beyond": "import ctypes; ctypes.string_at(0)",
     "an import by text beyond": "return eval('__import__(\"os\").getpid()')",
 }
-"""What else a list of the shown terms can do where it ends."""
+"""What else a list of the shown terms can do where it ends; tried on `HOSTILE_TASKS`, as it takes time."""
 
 HOSTILE_TASKS = ("A001923", "A008454")
 """Tasks of the sample on which all hostile programs are tried: no hidden term is so small as to be hit by chance."""
@@ -497,10 +497,6 @@ def attacks(task: Task) -> dict[str, str]:
         "look-up, a constant after an error": f"{look_up}\nb = a\ndef a(n):\n    try:\n        return b(n)\n"
         f"    except IndexError:\n        return {other}",
         "look-up with a forbidden import": f"import os\n{look_up}",
-        **{
-            f"look-up, {name}": f"T = {shown}\ndef a(n):\n    if n < {beyond}: return T[n - {first}]\n    {ending}"
-            for name, ending in LOOKUP_ENDINGS.items()
-        },
         "a constant": f"def a(n): return {other}",
     }
     if not any(term == shown[-1] for term in task.holdout):
@@ -520,6 +516,10 @@ def attacks(task: Task) -> dict[str, str]:
     if task.anum in HOSTILE_TASKS:
         secret = _lair() / f"{task.anum}.txt"
         secret.write_text("0 " * task.offset + " ".join(map(int_to_decimal, task.shown + task.holdout)))
+        codes |= {
+            f"look-up, {name}": f"T = {shown}\ndef a(n):\n    if n < {beyond}: return T[n - {first}]\n    {ending}"
+            for name, ending in LOOKUP_ENDINGS.items()
+        }
         codes |= {f"hostile: {name}": hostile.source(name, str(secret), str(_marker())) for name in hostile.ATTACKS}
     completions = {name: fenced(code) for name, code in codes.items()}
     prompt = task.prompt_text()

@@ -108,7 +108,9 @@ def test_the_order_of_answers_by_reward():
 @pytest.mark.parametrize("before", ["", "import os\n"])
 def test_no_answer_is_worth_less_than_the_worst(num_hidden, before):
     task = Task("A000290", "", 0, SQUARES.shown, tuple(n * n for n in range(10, 10 + num_hidden)))
-    texts = [*map(oeis_rlvr.fenced, (LOOKUP, "def a(n): raise ValueError")), *oeis_rlvr.attacks(task).values()]
+    own = [LOOKUP, "def a(n): raise ValueError"]
+    own += [f"{LOOKUP} if n < 10 else go()\ndef go():\n    {end}" for end in oeis_rlvr.LOOKUP_ENDINGS.values()]
+    texts = [*map(oeis_rlvr.fenced, own), *oeis_rlvr.attacks(task).values()]
     texts = [text.replace("```python\n", f"```python\n{before}") for text in texts]
     honest, *_ = oeis_rlvr.grade([task], ["no program"], [False])
     for grade in oeis_rlvr.grade([task] * len(texts), texts, [False] * len(texts)):
