@@ -5,25 +5,29 @@
     python rlvrviz.py --model M 011        # of another model
     python rlvrviz.py runs/x/run.log       # a folder, a metrics.jsonl, or the log of plain TRL
     python rlvrviz.py --once               # print one frame and end
+    python rlvrviz.py 011 --charts reward --export png    # the chart as a file beside the run; also svg and csv
 
 It reads the files of a run and changes nothing; press ? in it for the keys. Nothing heavy is imported, and Textual
 only for the live view. Exit codes: 0, and 2 for something to correct.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import re
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from rlvr.arguments import Parser
 from rlvr.braille import ASCII, BLOCKS, BRAILLE
 from rlvr.cycles import Run, choose_model, cycle_runs, find_run, live_run, model_names
 from rlvr.errors import RlvrError
+from rlvr.status import read_status
 from rlvr.tui.figure import View
-from rlvr.tui.series import RunReader, charts_of, matching, open_path, open_run
+from rlvr.tui.series import ChartSpec, RunReader, charts_of, matching, open_path, open_run
 
 DEFAULT_SMOOTHING = 0.9
 
@@ -49,10 +53,13 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--log", default="", metavar="CHARTS", help="charts with a logarithmic y axis: loss,kl")
     parser.add_argument("--times", action="store_true", help="time instead of steps along the x axis")
     parser.add_argument("--blocks", action="store_true", help="block characters, for fonts without braille")
-    parser.add_argument("--ascii", action="store_true", help="nothing but ASCII")
+    parser.add_argument("--ascii", action="store_true", help="charts in nothing but ASCII")
     parser.add_argument("--theme", metavar="NAME", help="colours of the live view, such as textual-light or nord")
     parser.add_argument(
         "--replay", metavar="SPEED", help="play a run again, so many times as fast as it was: --replay 20x"
+    )
+    parser.add_argument(
+        "--export", choices=("png", "svg", "csv"), help="write the charts as files beside the run and end"
     )
     once = parser.add_argument_group("one frame, for a log or CI")
     once.add_argument("--once", action="store_true", help="print one frame and end")
@@ -93,11 +100,14 @@ def default_run(model: str | None) -> Run:
         RlvrError: when there is no model or it has no cycle.
     """
     names = [choose_model(model)] if model else model_names()
+    living: list[tuple[float, Run]] = []
     for name in names:
-        try:
-            return live_run(name)
-        except RlvrError:
-            continue
+        with contextlib.suppress(RlvrError):
+            run = live_run(name)
+            status = read_status(run.files.status)
+            living.append(((status.started if status else None) or 0.0, run))
+    if living:
+        return max(living, key=lambda pair: pair[0])[1]
     written = [
         (run.files.metrics.stat().st_mtime, run)
         for name in names
@@ -138,7 +148,7 @@ def make_view(args: argparse.Namespace, colors: bool) -> View:
     return View(
         smoothing=smoothing,
         times=args.times,
-        log=frozenset(args.log.replace(",", " ").split()),
+        log=frozenset(log_names(args)),
         glyphs=glyphs,
         letters=not colors,
         guides=colors,
@@ -152,15 +162,34 @@ def has_colors() -> bool:
     return bool(os.environ.get("FORCE_COLOR")) or (sys.stdout.isatty() and os.environ.get("TERM") != "dumb")
 
 
-def print_once(args: argparse.Namespace, readers: list[RunReader]) -> None:
+def log_names(args: argparse.Namespace) -> list[str]:
+    return args.log.replace(",", " ").split()
+
+
+def chosen_charts(args: argparse.Namespace, readers: Sequence[RunReader]) -> list[ChartSpec]:
+    """The charts asked for; none where there are no numbers at all.
+
+    Raises:
+        RlvrError: when --charts or --log name what there is not.
+    """
+    every = charts_of(reader.metrics for reader in readers)
+    names = [spec.name for spec in every]
+    found = matching(every, args.charts)
+    if every and not found:
+        raise RlvrError(f"--charts {args.charts}: no chart matches; there are {', '.join(names)}")
+    for name in log_names(args):
+        if every and name not in names:
+            raise RlvrError(f"--log {name}: there is no such chart; there are {', '.join(names)}")
+    return found
+
+
+def print_once(args: argparse.Namespace, readers: Sequence[RunReader]) -> None:
     from rlvr.tui import frame
 
-    for reader in readers:
-        reader.read_all()
     if args.json:
         print(json.dumps(frame.as_json(readers), indent=2))
         return
-    charts = matching(charts_of(reader.metrics for reader in readers), args.charts)
+    charts = chosen_charts(args, readers)
     if args.text:
         print(frame.in_text(readers, charts))
         return
@@ -170,13 +199,30 @@ def print_once(args: argparse.Namespace, readers: list[RunReader]) -> None:
     print(frame.to_ansi(cells) if colors else frame.to_text(cells))
 
 
+def export_charts(args: argparse.Namespace, readers: Sequence[RunReader]) -> None:
+    """Write each chart asked for beside the first run, and print where."""
+    from rlvr.tui import frame
+    from rlvr.tui.export import export
+
+    charts = chosen_charts(args, readers)
+    if not charts:
+        raise RlvrError(f"{readers[0].name}: {frame.nothing_to_draw(readers[0])}")
+    view = make_view(args, colors=True)
+    for spec in charts:
+        print(export(frame.curves_of(readers), spec, view, readers[0].folder, args.export), flush=True)
+
+
 def run(args: argparse.Namespace) -> int:
     if (args.json or args.text) and not args.once:
         raise RlvrError("--json and --text print one frame: use them with --once")
     readers = find_readers(args)
     speed = parse_speed(args.replay) if args.replay else None
-    if args.once:
-        print_once(args, readers)
+    if args.once or args.export:
+        if args.theme or speed:
+            raise RlvrError("--theme and --replay are for the live view: leave them out, or --once and --export")
+        for reader in readers:
+            reader.read_all()
+        (export_charts if args.export else print_once)(args, readers)
         return 0
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise RlvrError("the live view needs a terminal: use --once in a pipe")

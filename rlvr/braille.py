@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rlvr.ticks import linear_ticks, log_ticks, number, tick_labels, x_ticks
+
 NOTHING, AXIS, TEXT, GUIDE, CURSOR = range(5)
 """Colour numbers of the parts of a chart; those of the data, from FIRST_COLOR on, are the caller's."""
 FIRST_COLOR = 8
@@ -97,98 +99,6 @@ class Cells:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Numbers as text, ticks
-
-
-def number(value: float | None) -> str:
-    """A value in four digits or so: 0.3124, 12.5, 1,234, 45.2k, 1.2e-5; a missing one is a dash.
-
-    >>> number(0.31239), number(45_210), number(0.000012), number(float("nan")), number(3.0)
-    ('0.3124', '45.2k', '1.2e-5', '–', '3')
-    """
-    if value is None or not math.isfinite(value):
-        return "–"
-    size = abs(value)
-    if size == 0:
-        return "0"
-    if size < 1e-3 or size >= 1e9:
-        mantissa, _, exponent = f"{value:.2e}".partition("e")
-        return f"{mantissa.rstrip('0').rstrip('.')}e{int(exponent)}"
-    if size >= 1e4:
-        scaled, suffix = (value / 1e3, "k") if size < 999_500 else (value / 1e6, "M")
-        return f"{scaled:,.0f}{suffix}" if abs(scaled) >= 100 else f"{scaled:.3g}{suffix}"
-    decimals = 3 - math.floor(math.log10(size)) if size >= 1 else 4
-    text = f"{value:,.{decimals}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def duration(seconds: float) -> str:
-    """Seconds in words short enough for an axis.
-
-    >>> duration(42), duration(90), duration(3600), duration(9000), duration(200_000)
-    ('42s', '1m30', '1h', '2h30', '2d7h')
-    """
-    total = round(seconds)
-    if total < 60:
-        return f"{total}s"
-    if total < 86400:
-        name, whole, part = ("m", *divmod(total, 60)) if total < 3600 else ("h", *divmod(total // 60, 60))
-        return f"{whole}{name}{part:02d}" if part else f"{whole}{name}"
-    days, rest = divmod(total, 86400)
-    return f"{days}d{rest // 3600}h" if rest >= 3600 else f"{days}d"
-
-
-def nice_step(span: float, most: int) -> float:
-    """The smallest of 1, 2, 2.5 and 5 times a power of ten that divides `span` into at most `most` parts."""
-    if span <= 0 or most < 1:
-        return 1.0
-    power = 10.0 ** math.floor(math.log10(span / most))
-    for factor in (1, 2, 2.5, 5, 10):
-        if span / (factor * power) <= most * (1 + 1e-9):
-            return factor * power
-    return 10 * power
-
-
-def linear_ticks(low: float, high: float, most: int) -> list[float]:
-    """Round values within [low, high], about `most` of them.
-
-    >>> linear_ticks(-0.4, 1.0, 4)
-    [0.0, 0.5, 1.0]
-    """
-    step = nice_step(high - low, most)
-    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    # Adding 0.0 makes a zero of -0.0.
-    return [round(index * step, 12 - math.floor(math.log10(step))) + 0.0 for index in range(first, last + 1)]
-
-
-def log_ticks(low: float, high: float, most: int) -> list[float]:
-    """Powers of ten within [low, high], both positive; also 2 and 5 times those where there are few."""
-    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-    for factors in ((1, 2, 5), (1, 3), (1,)):
-        ticks = [factor * 10.0**power for power in range(first, last + 1) for factor in factors]
-        ticks = [tick for tick in ticks if low * (1 - 1e-9) <= tick <= high * (1 + 1e-9)]
-        if len(ticks) <= most:
-            return ticks
-    return ticks[:: math.ceil(len(ticks) / max(most, 1))]
-
-
-def tick_labels(ticks: Sequence[float]) -> list[str]:
-    """Labels with equally many decimals; thousands as k, very small values with an exponent.
-
-    >>> tick_labels([0, 0.25, 0.5]), tick_labels([0, 20000, 40000]), tick_labels([1e-5, 2e-5])
-    (['0.00', '0.25', '0.50'], ['0', '20k', '40k'], ['1e-5', '2e-5'])
-    """
-    largest = max((abs(tick) for tick in ticks), default=0.0)
-    smallest = min((abs(tick) for tick in ticks if tick), default=0.0)
-    if largest >= 1e9 or (largest and largest < 1e-3) or (smallest and largest / smallest > 1e5):
-        return [number(tick) if tick else "0" for tick in ticks]
-    divisor, suffix = (1e6, "M") if largest >= 1e6 else (1e3, "k") if largest >= 1e4 else (1.0, "")
-    scaled = [tick / divisor for tick in ticks]
-    decimals = next((d for d in range(7) if all(abs(round(t, d) - t) < 1e-9 * max(1, abs(t)) for t in scaled)), 6)
-    return [f"{tick:.{decimals}f}{suffix if tick else ''}" for tick in scaled]
-
-
-# ---------------------------------------------------------------------------------------------------------------------
 # Smoothing
 
 
@@ -232,11 +142,15 @@ def smooth(
 
 
 class Layer(NamedTuple):
-    """One curve: `x` (N,) never falls, `y` (N,) has NaN where the line is interrupted; `color` is the caller's."""
+    """One curve: `x` (N,) never falls, `y` (N,) has NaN where the line is interrupted; `color` is the caller's.
+
+    With a `letter`, that is drawn in every cell of the line instead of dots: where colours do not tell curves apart.
+    """
 
     x: np.ndarray
     y: np.ndarray
     color: int
+    letter: str = ""
 
 
 def line_dots(x: np.ndarray, y: np.ndarray, window: tuple[float, float, float, float], rows: int, columns: int):
@@ -257,7 +171,8 @@ def line_dots(x: np.ndarray, y: np.ndarray, window: tuple[float, float, float, f
     with np.errstate(over="ignore"):
         position = (x[index] - left) * ((columns - 1) / (right - left) if right > left else 0.0)
         height = (top - y[index]) * ((rows - 1) / (top - bottom) if top > bottom else 0.0)
-    height = np.clip(height, -1e6, 1e6)
+    # The noise of an average must not carry a level line to and fro over the border of two rows.
+    height = np.round(np.clip(height, -1e6, 1e6), 6)
     joined = np.diff(index) == 1
     # A far point beyond an edge is moved along its line to just outside.
     for outside, inside, edge in ((0, 1, -1.0), (-1, -2, float(columns))):
@@ -317,7 +232,7 @@ def draw_lines(
         dots = line_dots(layer.x, layer.y, window, height * glyphs.rows, width * glyphs.columns)
         codes = dots_to_codes(dots, glyphs)
         inked = codes != blank
-        cells.codes[inked] = codes[inked]
+        cells.codes[inked] = ord(layer.letter) if layer.letter else codes[inked]
         cells.colors[inked] = layer.color
     return cells
 
@@ -434,17 +349,6 @@ class Chart:
         return left + (right - left) * (column - self.left) / max(self.width - 1, 1)
 
 
-def plain_x(value: float) -> str:
-    return f"{value:,.0f}" if float(value).is_integer() else number(value)
-
-
-def time_ticks(low: float, high: float, most: int) -> list[float]:
-    """Round times in seconds."""
-    steps = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
-    step = next((s for s in steps if (high - low) / s <= most), 86400 * nice_step((high - low) / 86400, most))
-    return [index * float(step) for index in range(math.ceil(low / step), math.floor(high / step) + 1)]
-
-
 def draw_chart(
     layers: Sequence[Layer],
     height: int,
@@ -482,6 +386,8 @@ def draw_chart(
         ticks = log_ticks(bottom, top, most) if log else linear_ticks(bottom, top, most)
         if len(ticks) > 1:
             break
+    if plot_height < 5:  # the middle one would stand nearer to one of them
+        ticks = ticks[:: max(len(ticks) - 1, 1)]
     words = labels(ticks) if labels else list(map(number, ticks)) if log else tick_labels(ticks)
     gutter = max(map(len, words), default=0) + 1
     if width < gutter + 8:
@@ -515,8 +421,12 @@ def draw_chart(
     ):
         target[area][inked] = source[inked]
     if cursor is not None and left <= cursor <= right:
+        column = chart.column_of(cursor)
+        if bars and glyphs.bars:  # a full cell of a bar is a character, and would be a hole under the line
+            full = cells.codes[:plot_height, column] == ord(glyphs.bars[-1])
+            cells.backgrounds[:plot_height, column][full] = cells.colors[:plot_height, column][full]
         for row in range(plot_height):
-            cells.put(row, chart.column_of(cursor), glyphs.cursor, CURSOR)
+            cells.put(row, column, glyphs.cursor, CURSOR)
 
     if gutter:
         for row in range(plot_height):
@@ -539,20 +449,9 @@ def _put_x_axis(chart: Chart, times: bool, glyphs: Glyphs) -> None:
     cells, row = chart.cells, chart.height
     corner = chart.left - 1
     cells.put(row, max(corner, 0), (glyphs.corner if corner >= 0 else "") + glyphs.horizontal * chart.width, AXIS)
-    left, right = chart.x_range
-    most = max(chart.width // 10, 2)
-    ticks = time_ticks(left, right, most) if times else linear_ticks(left, right, most)
-    if not times and right - left >= 2:
-        ticks = [tick for tick in ticks if float(tick).is_integer()]
-    free_from = 0
-    for tick in ticks:
-        label = duration(tick) if times else plain_x(tick)
-        column = chart.column_of(tick)
-        begin = min(max(column - len(label) // 2, 0), cells.width - len(label))
-        cells.put(row, column, glyphs.tick_x, AXIS)
-        if begin >= free_from:
-            cells.put(row + 1, begin, label, AXIS)
-            free_from = begin + len(label) + 1
+    for cell, _, label in x_ticks(*chart.x_range, chart.width, times):
+        cells.put(row, chart.left + cell, glyphs.tick_x, AXIS)
+        cells.put(row + 1, min(max(chart.left + cell - len(label) // 2, 0), cells.width - len(label)), label, AXIS)
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ import itertools
 import numpy as np
 import pytest
 
-from rlvr import braille
+from rlvr import braille, ticks
 from rlvr.braille import (
     ASCII,
     BLOCKS,
@@ -110,7 +110,7 @@ def test_smoothing_is_the_formula_of_tensorboard():
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "most", "ticks"),
+    ("low", "high", "most", "expected"),
     [
         (0, 1, 4, [0, 0.25, 0.5, 0.75, 1]),
         (-1, 1, 4, [-1, -0.5, 0, 0.5, 1]),
@@ -120,16 +120,76 @@ def test_smoothing_is_the_formula_of_tensorboard():
         (1e6, 1e6 + 4, 4, [1e6, 1e6 + 1, 1e6 + 2, 1e6 + 3, 1e6 + 4]),
     ],
 )
-def test_ticks_are_round(low, high, most, ticks):
-    assert braille.linear_ticks(low, high, most) == pytest.approx(ticks)
+def test_ticks_are_round(low, high, most, expected):
+    assert ticks.linear_ticks(low, high, most) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("width", [12, 20, 30, 38, 90])
+@pytest.mark.parametrize(("low", "high"), [(1, 39), (1, 3), (0, 1), (7, 7000), (1, 450), (95, 105)])
+@pytest.mark.parametrize("times", [False, True])
+def test_an_x_axis_has_at_least_two_labels_and_they_do_not_touch(low, high, width, times):
+    found = ticks.x_ticks(low, high, width, times)
+    labels = [(cell, label) for cell, _, label in found if label]
+    assert len(labels) > 1 or width == 12
+    row = [" "] * (width + 9)
+    for cell, label in labels:
+        begin = 9 + min(cell - len(label) // 2, width - len(label))
+        assert set(row[max(begin - 1, 0) : begin + len(label) + 1]) == {" "}
+        row[begin : begin + len(label)] = label
+
+
+def test_a_low_log_axis_has_two_ticks_too():
+    for low, high in ((0.011, 0.018), (2.1, 4.9), (1.5, 60), (1e-7, 3e-7)):
+        chart = draw_chart(
+            [Layer(np.arange(5.0), np.linspace(low, high, 5), FIRST_COLOR)], 7, 40, x_range=(0, 4), log=True
+        )
+        assert sum(BRAILLE.tick_y in line for line in chart.cells.lines()) >= 2
+
+
+def test_a_plot_of_four_lines_has_ticks_at_its_ends_only():
+    cells = draw_chart(
+        [], 6, 40, x_range=(0, 9), y_range=(0, 1), labels=lambda values: [f"{v:.0%}" for v in values]
+    ).cells
+    assert [line[:5].strip("│ ") for line in cells.lines()[:4]] == ["100%┤", "", "", "0%┤"]
+
+
+@pytest.mark.parametrize("value", [0.3, 0.2, 0.1, 12.0, 0.7])
+@pytest.mark.parametrize("height", [5, 8, 9, 12])
+def test_a_smoothed_constant_is_one_row_of_dots_without_gaps(value, height):
+    y = braille.smooth(np.full(300, value), 0.9)[0]
+    x = np.arange(300.0)
+    window = (0.0, 299.0, *braille.data_range([Layer(x, y, 0)], (0, 299)))
+    dots = line_dots(x, y, window, 4 * height, 120)
+    assert dots.any(axis=1).sum() == 1 and dots.any(axis=0).all()
+
+
+def test_without_colours_a_curve_is_its_letter():
+    x = np.arange(10.0)
+    cells = draw_lines([Layer(x, x, 8, "B"), Layer(x, 9 - x, 9, "A")], (0, 9, 0, 9), 5, 10)
+    assert set("".join(cells.lines())) == {"A", "B", " "}
+
+
+def test_the_crosshair_stands_on_the_bar_and_not_in_a_hole():
+    x = np.arange(10.0)
+    shares = np.full((1, 10), 1.0)
+    chart = draw_chart(
+        [],
+        8,
+        40,
+        x_range=(0, 9),
+        cursor=5.0,
+        bars=lambda rows, columns: draw_bars(x, shares, [30], (0, 9), rows, columns),
+    )
+    column = chart.column_of(5.0)
+    assert (chart.cells.backgrounds[: chart.height, column] == 30).all()
 
 
 def test_labels_of_ticks():
-    assert braille.tick_labels([-0.5, 0, 0.5]) == ["-0.5", "0.0", "0.5"]
-    assert braille.tick_labels([0, 2.5e6, 5e6]) == ["0.0", "2.5M", "5.0M"]
-    assert braille.log_ticks(0.0003, 40, 6) == pytest.approx([0.001, 0.01, 0.1, 1, 10])
-    assert braille.log_ticks(1, 10, 6) == pytest.approx([1, 2, 5, 10])
-    assert [braille.number(value) for value in (-0.1234567, 1234.5, 999_999, 1e12, None, 17.0)] == [
+    assert ticks.tick_labels([-0.5, 0, 0.5]) == ["-0.5", "0.0", "0.5"]
+    assert ticks.tick_labels([0, 2.5e6, 5e6]) == ["0.0", "2.5M", "5.0M"]
+    assert ticks.log_ticks(0.0003, 40, 6) == pytest.approx([0.001, 0.01, 0.1, 1, 10])
+    assert ticks.log_ticks(1, 10, 6) == pytest.approx([1, 2, 5, 10])
+    assert [ticks.number(value) for value in (-0.1234567, 1234.5, 999_999, 1e12, None, 17.0)] == [
         *("-0.1235", "1,234", "1M", "1e12", "–", "17"),
     ]
 
@@ -234,4 +294,4 @@ def test_text_is_cut_at_the_border_and_runs_join_what_looks_the_same():
 
 
 def test_the_examples_in_the_docstrings():
-    assert doctest.testmod(braille).failed == 0
+    assert doctest.testmod(braille).failed == 0 and doctest.testmod(ticks).failed == 0

@@ -331,7 +331,7 @@ def test_the_frame_as_json_as_sentences_and_in_ascii(program, tree):
 
 def test_colours_only_where_they_are_wanted(program, tree, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
-    assert "\x1b[38;5;75m" in once(program, tree, "demo/001").stdout
+    assert "\x1b[38;2;88;166;255m" in once(program, tree, "demo/001").stdout
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b" not in once(program, tree, "demo/001").stdout
     monkeypatch.setenv("COLUMNS", "60")
@@ -355,6 +355,11 @@ def test_the_running_run_is_found_else_the_latest(program, tmp_path):
         (["demo/001", "--size", "9x9"], "--size 9x9"),
         (["demo/001", "--smoothing", "2"], "--smoothing 2.0"),
         (["demo/001", "--replay", "fast"], "--replay fast"),
+        (["demo/001", "--replay", "20x"], "are for the live view"),
+        (["demo/001", "--theme", "nord"], "are for the live view"),
+        (["demo/001", "--log", "loss,bogus"], "--log bogus: there is no such chart"),
+        (["demo/001", "--charts", "zzz"], "--charts zzz: no chart matches; there are reward, solved"),
+        (["demo/001", "--charts", "zzz", "--export", "csv"], "--charts zzz: no chart matches"),
     ],
 )
 def test_what_is_wrong_is_one_line_and_exit_code_2(program, tree, arguments, message):
@@ -364,9 +369,33 @@ def test_what_is_wrong_is_one_line_and_exit_code_2(program, tree, arguments, mes
 
 def test_a_run_without_numbers_says_why(program, tree, tmp_path):
     assert "lists its completions" in once(program, tree, "demo/003/evals/base").stdout
-    assert "with the first step" in once(program, tree, "demo/004").stdout
+    assert "with the first step" in once(program, tree, "demo/004", "--charts", "zzz").stdout
+    assert "its cycles have them" in once(program, tree, "demo/auto/001").stdout
     (tmp_path / "run.log").write_text("hello\n")
     assert "no line of numbers" in once(program, tmp_path, "run.log").stdout
+
+
+@pytest.mark.parametrize("form", ["png", "svg", "csv"])
+def test_charts_are_written_beside_the_run_without_a_terminal(program, tmp_path, form):
+    files = RunFiles(tmp_path / "run")
+    files.folder.mkdir()
+    for step, lines in list(steps(20))[:5]:
+        write_step(files, step, lines)
+    done = program("rlvrviz.py", "run", "--charts", "reward", "--export", form, cwd=tmp_path)
+    assert done.returncode == 0 and done.stderr == ""
+    assert done.stdout.split() == [f"run/charts/{name}.{form}" for name in ("reward", "reward_std")]
+    assert all((tmp_path / path).stat().st_size > 100 for path in done.stdout.split())
+
+
+def test_of_the_running_runs_of_all_models_the_newest_is_found(program, tmp_path):
+    make_training_tree(tmp_path, num_steps=8)
+    shutil.copytree(tmp_path / "training/demo", tmp_path / "training/zzz", symlinks=True)
+    file = tmp_path / "training/zzz/003/status.json"
+    status = json.loads(file.read_text())
+    assert status["state"] == "running"
+    for change_s, newest in ((100.0, "zzz/003"), (-100.0, "demo/003")):
+        file.write_text(json.dumps(status | {"started": status["started"] + change_s}))
+        assert once(program, tmp_path, "--json").stdout.startswith(f'{{\n  "{newest}"')
 
 
 def test_without_a_terminal_it_says_what_to_do(program, tree):
@@ -738,7 +767,7 @@ async def test_help_lists_every_key_and_the_footer_leaves_out_what_does_not_fit(
     async with app.run_test(size=(80, 24)) as pilot:
         await loaded(pilot, app, 720)
         bar = screen_text(app).splitlines()[-1]
-        assert "? Help" in bar and "q Quit" in bar and bar.rstrip().endswith(("Time", "Crosshair", "Grid"))
+        assert "? Help" in bar and "q Quit" in bar and bar.rstrip().endswith("  s Smooth")
         await press(pilot, "question_mark")
         await until(pilot, lambda: isinstance(app.screen, HelpScreen))
         shown = " ".join(str(app.screen.lines()).split())
@@ -784,7 +813,7 @@ def test_a_run_is_watched_while_it_goes_on_and_the_terminal_is_left_as_it_was(tm
             write_step(files, *next(new))
         terminal.wait("Completions: 112")
         terminal.resize(80, 24)
-        terminal.wait("x Crosshair\n")
+        terminal.wait("s Smooth\n")
         terminal.resize(120, 35)
         terminal.wait("Completions: 112")
         terminal.keys("q")

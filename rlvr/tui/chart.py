@@ -31,7 +31,7 @@ from rlvr.tui.figure import (
     x_in_words,
 )
 from rlvr.tui.keys import bindings
-from rlvr.tui.palette import Palette
+from rlvr.tui.palette import Palette, plain_colors
 from rlvr.tui.series import ChartSpec, charts_of, matching
 
 SMOOTHINGS = (0.0, 0.6, 0.9, 0.99)
@@ -61,7 +61,7 @@ class Chart(Widget):
         key = (grid.version, grid.view, size, focused, id(grid.palette))
         if key != self._key:
             self.drawn = draw(grid.curves, self.spec, grid.view, size.height, size.width, focused=focused)
-            self._strips = grid.palette.strips(self.drawn.cells)
+            self._strips = grid.palette.strips(self.drawn.cells, self.drawn.title)
             self._key = key
         return self._strips[y] if y < len(self._strips) else Strip.blank(size.width)
 
@@ -101,6 +101,15 @@ class Chart(Widget):
             self.grid.zoom(factor, x)
 
 
+def row_heights(height: int, rows: int) -> list[int]:
+    """Heights of the rows of a page that fill it; repeated, any so many rows in sequence fill one.
+
+    >>> row_heights(23, 3)
+    [8, 8, 7]
+    """
+    return [height // rows + (row < height % rows) for row in range(rows)]
+
+
 class ChartGrid(VerticalScroll):
     """All charts of the given runs, side by side."""
 
@@ -117,6 +126,8 @@ class ChartGrid(VerticalScroll):
     columns: reactive[int] = reactive(0, init=False)
     """Charts side by side; 0 leaves it to the width."""
 
+    first: str = ""
+    """The name of the run that somebody pinned; "" leaves them as they are."""
     reading: reactive[bool] = reactive(False, init=False)
     """Is what there is of these runs not all read yet?"""
     reason: str = ""
@@ -138,6 +149,13 @@ class ChartGrid(VerticalScroll):
         def __init__(self, spec: ChartSpec):
             super().__init__()
             self.spec = spec
+
+    class Pinned(Message):
+        """This run is first now: its curve lies over the others, bars and crosshair are its."""
+
+        def __init__(self, name: str):
+            super().__init__()
+            self.name = name
 
     class ViewChanged(Message):
         """Smoothing, zoom, axes, crosshair, grid or full screen are different now."""
@@ -163,14 +181,8 @@ class ChartGrid(VerticalScroll):
         self.watch(self.app, "theme", self.new_palette, init=False)
 
     def new_palette(self) -> None:
-        colors = self.app.theme_variables
         theme = self.app.current_theme
-        background = Color.parse(colors["background"])
-        foreground = Color.parse(colors["foreground"])
-        if background.ansi is not None or foreground.ansi is not None:  # a theme that leaves it to the terminal
-            background, foreground = (
-                Color.parse(name) for name in (("black", "white") if theme.dark else ("white", "black"))
-            )
+        background, foreground = plain_colors(self.app.theme_variables, theme.dark)
         self.palette = Palette(background, foreground, theme.dark)
         self.refresh_charts()
 
@@ -178,10 +190,12 @@ class ChartGrid(VerticalScroll):
 
     def show(self, curves: Sequence[Curve]) -> None:
         """Show these runs from now on; zoom and crosshair stay, when they are the same as before."""
-        if [curve.name for curve in curves] != [curve.name for curve in self.curves]:
+        names = [curve.name for curve in curves]
+        if sorted(names) != sorted(curve.name for curve in self.curves):
             self.view = replace(self.view, x_range=None, cursor=None)
             self._end = 0.0
-        self.curves = list(curves)
+        first = names.index(self.first) if self.first in names else 0
+        self.curves = [*curves[first:], *curves[:first]]
         self.data_changed()
 
     def data_changed(self) -> None:
@@ -258,7 +272,7 @@ class ChartGrid(VerticalScroll):
         page = max(1, size.height // MIN_HEIGHT)
         self.shape = columns, min(rows, page)
         self.styles.grid_size_columns = columns
-        self.styles.grid_rows = "1fr" if rows <= page else str(size.height // page)
+        self.styles.grid_rows = "1fr" if rows <= page else " ".join(map(str, row_heights(size.height, page)))
 
     shape: tuple[int, int] = (1, 1)
     """Columns, and rows on a page."""
@@ -378,6 +392,15 @@ class ChartGrid(VerticalScroll):
     def action_grid(self) -> None:
         most = max(1, min(self.size.width // MIN_WIDTH, 6))
         self.columns = (self.columns + 1) % (most + 1)
+
+    def action_pin(self) -> None:
+        """Put the next run first."""
+        if len(self.curves) < 2:
+            self.notify("this puts the next of several runs on top: there is one")
+            return
+        self.first = self.curves[1].name
+        self.show(self.curves)
+        self.post_message(self.Pinned(self.first))
 
     def action_filter(self) -> None:
         self.post_message(self.FilterWanted())

@@ -16,7 +16,7 @@ from rlvr.errors import RlvrError
 from rlvr.records import Check, Completion
 from rlvr.tui.keybar import KeyBar
 from rlvr.tui.keys import bindings
-from rlvr.tui.palette import kind_color
+from rlvr.tui.palette import kind_color, plain_colors
 from rlvr.tui.rows import Row, load
 from rlvr.tui.texts import MAX_SHOWN, capped, clipped, signed
 
@@ -179,7 +179,7 @@ class CompletionScreen(ModalScreen[Row | None]):
         self.show_row(self.row)
 
     def _color(self, outcome: str) -> str:
-        return kind_color(outcome, self.app.current_theme.dark)
+        return kind_color(outcome, plain_colors(self.app.theme_variables, self.app.current_theme.dark)[0])
 
     def on_resize(self) -> None:
         self.call_after_refresh(self._fill)  # only then the columns have their width

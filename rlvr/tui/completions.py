@@ -1,7 +1,7 @@
 """The completions of a run as a table that keeps its place while rows arrive, with search and filter."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.cells import cell_len
@@ -20,8 +20,10 @@ from textual.widgets import Input, Label
 
 from rlvr.errors import RlvrError
 from rlvr.records import OUTCOMES
+from rlvr.tui.contrast import readable
+from rlvr.tui.figure import HEX
 from rlvr.tui.keys import bindings
-from rlvr.tui.palette import kind_color
+from rlvr.tui.palette import plain_colors
 from rlvr.tui.rows import SORTS, Row, arranged, forget_oldest, load, selector
 from rlvr.tui.texts import clipped, signed
 
@@ -72,34 +74,40 @@ class CompletionsTable(ScrollView, can_focus=True):
         self.descending = False
         self.outcome = ""
         self.search = ""
-        self._styles: dict[str, Style] = {}
+        self._styles: dict[str, dict[str, Style]] = {}
+        """By where a text stands, and what it is."""
 
     def on_mount(self) -> None:
         self.new_styles()
         self.watch(self.app, "theme", self.new_styles, init=False)
 
     def new_styles(self) -> None:
-        colors, dark = self.app.theme_variables, self.app.current_theme.dark
-
-        def style(text: str, bold: bool = False) -> Style:
-            return Style(color=Color.parse(text).hex, bold=bold)
-
-        def known(name: str, default: str) -> str:
-            color = Color.parse(colors[name])
-            return default if color.ansi is not None else color.hex
-
-        foreground, background = known("foreground", "#e0e0e0"), known("background", "#121212")
-        self._styles = {
-            "text": style(foreground),
-            "dim": style(Color.parse(background).blend(Color.parse(foreground), 0.6).hex),
-            "head": style(foreground, bold=True),
-            "good": style("#3fb950" if dark else "#1a7f37"),
-            "bad": style("#f0604d" if dark else "#cf222e"),
-            **{name: style(kind_color(name, dark)) for name in OUTCOMES},
+        """Colours for texts on the background, under the cursor, and under the cursor of a table without focus."""
+        theme, variables = self.app.current_theme, self.app.theme_variables
+        background, foreground = plain_colors(variables, theme.dark)
+        primary = Color.parse(variables["primary"])
+        if primary.ansi is not None:
+            primary = Color.parse("#0178d4")
+        colors = {
+            "text": foreground,
+            "dim": background.blend(foreground, 0.6),
+            "head": foreground,
+            "good": Color.parse("#3fb950"),
+            "bad": Color.parse("#f0604d"),
+            **{name: Color.parse(HEX[name]) for name in OUTCOMES},
         }
-        self._background = Style(bgcolor=background)
-        self._cursor = Style(bgcolor=Color.parse(background).blend(Color.parse(known("primary", "#0178d4")), 0.45).hex)
-        self._resting = Style(bgcolor=Color.parse(background).blend(Color.parse(foreground), 0.1).hex)
+        behind = {
+            "": background,
+            "cursor": background.blend(primary, 0.45),
+            "resting": background.blend(foreground, 0.1),
+        }
+        self._styles = {
+            where: {
+                name: Style(color=readable(color, back).hex, bgcolor=back.hex, bold=name == "head")
+                for name, color in colors.items()
+            }
+            for where, back in behind.items()
+        }
         self.refresh()
 
     # ---- rows
@@ -187,18 +195,18 @@ class CompletionsTable(ScrollView, can_focus=True):
         if y == 0:
             return self._head(width)
         index = y - 1 + self.scroll_offset.y
-        if index >= len(self.shown):
-            text = "" if index or self.all else " no completions yet"
-            if index == 0 and self.all:
-                text = " no completion matches: esc shows all"
-            return Strip([Segment(text, self._styles["dim"])]).adjust_cell_length(width).apply_style(self._background)
-        strip = Strip(self._cells(self.shown[index], width)).adjust_cell_length(width)
-        if index == self.cursor:
-            return strip.apply_style(self._cursor if self.has_focus else self._resting)
-        return strip.apply_style(self._background)
+        if index < len(self.shown):
+            where = "" if index != self.cursor else "cursor" if self.has_focus else "resting"
+            styles = self._styles[where]
+            return Strip(self._cells(self.shown[index], width, styles)).adjust_cell_length(width, styles["text"])
+        text = "" if index or self.all else " no completions yet"
+        if index == 0 and self.all:
+            text = " no completion matches: esc shows all"
+        styles = self._styles[""]
+        return Strip([Segment(text, styles["dim"])]).adjust_cell_length(width, styles["text"])
 
     def _head(self, width: int) -> Strip:
-        segments = []
+        segments, styles = [], self._styles["resting"]
         names = {"length": "length", "newest": "step"}
         sorted_by = names.get(self.sort, self.sort)
         for title, size, right in self.columns(width):
@@ -207,17 +215,17 @@ class CompletionsTable(ScrollView, can_focus=True):
                 down = self.descending != (self.sort == "newest")
                 text = f"{title}{'↓' if down else '↑'}"
             text = clipped(text, size)
-            segments.append(Segment((text.rjust(size) if right else text.ljust(size)) + " ", self._styles["head"]))
-        return Strip(segments).adjust_cell_length(width).apply_style(self._resting)
+            segments.append(Segment((text.rjust(size) if right else text.ljust(size)) + " ", styles["head"]))
+        return Strip(segments).adjust_cell_length(width, styles["text"])
 
-    def _cells(self, row: Row, width: int) -> list[Segment]:
+    def _cells(self, row: Row, width: int, styles: Mapping[str, Style]) -> list[Segment]:
         values: dict[str, tuple[str, str]] = {
             "step": (f"{row.step:,}", "dim"),
             "who": (row.participant, "text"),
             "task": (row.task, "text"),
             "name": (row.name, "dim"),
             "reward": (signed(row.reward, "masked"), self._sign(row.reward)),
-            "outcome": (row.outcome.replace("_", " "), row.outcome if row.outcome in self._styles else "text"),
+            "outcome": (row.outcome.replace("_", " "), row.outcome if row.outcome in styles else "text"),
             "length": (f"{row.tokens:,}", "dim"),
             "time": (time.strftime("%H:%M:%S", time.localtime(row.time)), "dim"),
         }
@@ -228,7 +236,7 @@ class CompletionsTable(ScrollView, can_focus=True):
             text, style = values.get(title, ("", "text"))
             content = clipped(text, size)
             pad = " " * (size - cell_len(content))
-            segments.append(Segment((pad + content if right else content + pad) + " ", self._styles[style]))
+            segments.append(Segment((pad + content if right else content + pad) + " ", styles[style]))
         return segments
 
     def _sign(self, value: float | None) -> str:

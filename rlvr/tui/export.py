@@ -6,8 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from rlvr.errors import RlvrError
-from rlvr.tui.figure import HEX, Curve, View, kinds_of
-from rlvr.tui.palette import HUES_LIGHT
+from rlvr.tui.figure import HEX, HUES_LIGHT, Curve, View, kinds_of
 from rlvr.tui.series import ChartSpec
 
 FORMATS = ("png", "svg", "csv")

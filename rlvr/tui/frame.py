@@ -1,10 +1,11 @@
 """One frame of charts as text, for a log, a pipe or CI: `rlvrviz.py --once`. Textual is not imported."""
 
-import time
 from collections.abc import Sequence
 
-from rlvr.braille import ASCII, AXIS, CURSOR, FIRST_COLOR, GUIDE, TEXT, Cells, duration, number
-from rlvr.tui.figure import HEX, KIND_NAMES, KINDS, TITLE, Curve, View, draw, hues_of, summary
+from rlvr.braille import ASCII, AXIS, CURSOR, FIRST_COLOR, GUIDE, TEXT, Cells
+from rlvr.ticks import number
+from rlvr.tui.figure import HEX, HUES_DARK, KIND_NAMES, KINDS, TITLE, Curve, View, draw, hues_of, letter_of, summary
+from rlvr.tui.head import in_words, standing
 from rlvr.tui.series import ChartSpec, RunReader
 
 CHART_WIDTH = 38
@@ -22,42 +23,8 @@ STATE_STYLES = {
 }
 """How Textual shows the state of a run; it always stands there in words too."""
 
-HUES = (75, 114, 179, 203, 141, 209, 80, 175)
-DIM_HUES = (24, 22, 58, 52, 54, 94, 23, 89)
-"""Numbers among the 256 colours of a terminal."""
-
-
-def headline(reader: RunReader) -> str:
-    """Which run, how it stands, how far it is."""
-    parts = [reader.name]
-    status = reader.status
-    steps = reader.metrics.column("step")
-    step = int(steps[-1]) if len(steps) else status.step if status else 0
-    total = reader.metrics.max_steps or (status.max_steps if status else 0)
-    if status is not None:
-        parts.append(status.state + (f" (waiting for {status.waiting_for})" if status.waiting_for else ""))
-    if step or total:
-        unit = "step" if status is None or status.kind == "train" else {"eval": "completion"}.get(status.kind, "round")
-        parts.append(f"{unit} {step:,} of {total:,}" if total else f"{unit} {step:,}")
-    if status is not None and status.state == "running":
-        left = seconds_left(reader)
-        parts.append(f"{duration(left)} left" if left is not None else "")
-        age = time.time() - status.updated
-        parts.append(f"nothing new for {duration(age)}" if age > 120 else "")
-    if status is not None and status.message:
-        parts.append(status.message)
-    if reader.bad:
-        parts.append(f"{reader.bad} lines could not be read")
-    return "  ".join(part for part in parts if part)
-
-
-def seconds_left(reader: RunReader) -> float | None:
-    """Of a run that goes on: steps still to go times the median of the last ones."""
-    seconds = reader.metrics.column("step_s")[-20:]
-    if not len(seconds) or not reader.metrics.max_steps:
-        return None
-    typical = sorted(seconds.tolist())[len(seconds) // 2]
-    return typical * max(reader.metrics.max_steps - float(reader.metrics.column("step")[-1]), 0)
+FADED = 0.42
+"""How much of a colour is left in a raw curve."""
 
 
 def curves_of(readers: Sequence[RunReader]) -> list[Curve]:
@@ -77,7 +44,9 @@ def draw_frame(
     Without a height the frame is as high as it needs to be; with one, the charts that do not fit are left out, and the
     last line says so.
     """
-    heads = [headline(reader) for reader in readers]
+    heads = [in_words(standing(reader)) for reader in readers]
+    if view.letters and len(readers) > 1:
+        heads = [f"{letter_of(index)} {head}" for index, head in enumerate(heads)]
     columns = columns_for(width, len(charts))
     rows = -(-len(charts) // columns) if charts else 0
     left_out = 0
@@ -123,23 +92,24 @@ def to_text(cells: Cells) -> str:
     return "\n".join(line.rstrip(" ") for line in cells.lines())
 
 
-def _sgr(color: int, background: int) -> str:
-    def rgb(number: int) -> str:
-        name = KIND_NAMES[number - KINDS]
-        return ";".join(str(int(HEX[name][at : at + 2], 16)) for at in (1, 3, 5))
+def _rgb(color: str, share: float = 1.0) -> str:
+    """A colour for a terminal, faded to a share of itself."""
+    return ";".join(str(round(share * int(color[at : at + 2], 16))) for at in (1, 3, 5))
 
+
+def _sgr(color: int, background: int) -> str:
     parts = []
     if KINDS <= color < TITLE:
-        parts.append(f"38;2;{rgb(color)}")
+        parts.append(f"38;2;{_rgb(HEX[KIND_NAMES[color - KINDS]])}")
     elif color == TITLE:
         parts.append("1")
     elif color >= FIRST_COLOR:
-        hue, dim = divmod(color - FIRST_COLOR, 2)
-        parts.append(f"38;5;{(DIM_HUES if dim else HUES)[hue]}")
+        hue, faded = divmod(color - FIRST_COLOR, 2)
+        parts.append(f"38;2;{_rgb(HUES_DARK[hue], FADED if faded else 1.0)}")
     elif color != TEXT:
         parts.append({AXIS: "38;5;245", GUIDE: "38;5;238", CURSOR: "38;5;252"}.get(color, "0"))
     if background:
-        parts.append(f"48;2;{rgb(background)}")
+        parts.append(f"48;2;{_rgb(HEX[KIND_NAMES[background - KINDS]])}")
     return ";".join(parts)
 
 
@@ -179,7 +149,7 @@ def in_text(readers: Sequence[RunReader], charts: Sequence[ChartSpec]) -> str:
     """Every chart as one line a run: for a screen reader, to which braille cells are noise."""
     lines = []
     for reader in readers:
-        lines.append(headline(reader))
+        lines.append(in_words(standing(reader)))
         for spec in charts:
             for column in spec.columns:
                 last, low, high = summary(reader.metrics.column(column))

@@ -31,7 +31,7 @@ class Key:
 KEYS = (
     Key("help", "question_mark", "help", "Help", "this list", "everywhere"),
     Key("quit", "q", "quit", "Quit", "end the view; runs go on", "everywhere"),
-    Key("pane", "tab", "next_pane", "Pane", "charts or completions; 1 and 2 go to one", "everywhere"),
+    Key("pane", "tab", "pane('completions')", "Completions", "the other pane; 1 and 2 go to one", "everywhere"),
     Key("pane_charts", "1", "pane('charts')", "", "the charts", "everywhere"),
     Key("pane_completions", "2", "pane('completions')", "", "the completions", "everywhere"),
     Key("runs", "f", "runs", "Runs", "choose runs: space marks several to lay over each other", "everywhere"),
@@ -61,6 +61,7 @@ KEYS = (
     Key("pan_right", "right_square_bracket", "pan(0.25)", "", "later, when zoomed", "charts"),
     Key("grid", "g", "grid", "Grid", "more or fewer charts side by side", "charts"),
     Key("guides", "G", "guides", "", "guide lines on or off", "charts"),
+    Key("pin", "p", "pin", "", "the next of several runs on top; bars and completions are its", "charts"),
     Key("export", "e", "export", "Export", "the chart as PNG, SVG or CSV, written beside the run", "charts"),
     Key("copy", "y", "copy", "Copy", "copy the value in the chart's title", "charts"),
     Key("step_rows", "c", "step_rows", "", "the completions of the step under the crosshair", "charts"),

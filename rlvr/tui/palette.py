@@ -1,21 +1,28 @@
 """The colour numbers of a picture as colours of the theme of the moment."""
 
+from collections.abc import Mapping
+
 from rich.segment import Segment
 from rich.style import Style
 from textual.color import Color
 from textual.strip import Strip
 
 from rlvr.braille import AXIS, CURSOR, FIRST_COLOR, GUIDE, TEXT, Cells
-from rlvr.tui.figure import HEX, KIND_NAMES, KINDS, TITLE
-
-HUES_DARK = ("#58a6ff", "#56d364", "#e3b341", "#ff7b72", "#bc8cff", "#ffa657", "#39c5cf", "#f778ba")
-HUES_LIGHT = ("#0969da", "#1a7f37", "#9a6700", "#cf222e", "#8250df", "#bc4c00", "#1b7c83", "#bf3989")
+from rlvr.tui.contrast import readable
+from rlvr.tui.figure import HEX, HUES_DARK, HUES_LIGHT, KIND_NAMES, KINDS, TITLE
 
 
-def kind_color(name: str, dark: bool) -> str:
-    """The colour of an outcome as text: readable on a light background too."""
-    color = Color.parse(HEX.get(name, "#888888"))
-    return color.hex if dark else color.darken(0.25).hex
+def plain_colors(variables: Mapping[str, str], dark: bool) -> tuple[Color, Color]:
+    """Background and foreground of a theme; black and white for one that leaves them to the terminal."""
+    background, foreground = Color.parse(variables["background"]), Color.parse(variables["foreground"])
+    if background.ansi is not None or foreground.ansi is not None:
+        return (Color(0, 0, 0), Color(255, 255, 255)) if dark else (Color(255, 255, 255), Color(0, 0, 0))
+    return background, foreground
+
+
+def kind_color(name: str, background: Color) -> str:
+    """The colour of an outcome as text."""
+    return readable(Color.parse(HEX.get(name, "#888888")), background).hex
 
 
 class Palette:
@@ -27,7 +34,7 @@ class Palette:
 
         self._styles: dict[tuple[int, int], Style] = {}
         self._colors: dict[int, str] = {
-            AXIS: faded(foreground, 0.6),
+            AXIS: readable(Color.parse(faded(foreground, 0.6)), background).hex,
             TEXT: foreground.hex,
             GUIDE: faded(foreground, 0.16),
             CURSOR: foreground.hex,
@@ -39,11 +46,14 @@ class Palette:
             self._colors[FIRST_COLOR + 2 * hue + 1] = faded(color, 0.42)
         for index, name in enumerate(KIND_NAMES):
             self._colors[KINDS + index] = HEX[name]
-        self._text = {KINDS + index: kind_color(name, dark) for index, name in enumerate(KIND_NAMES)}
+        self._text = {KINDS + index: kind_color(name, background) for index, name in enumerate(KIND_NAMES)}
+        self._text |= {
+            color: readable(Color.parse(self._colors[color]), background).hex for color in range(FIRST_COLOR, KINDS, 2)
+        }
         self._background = background.hex
 
     def style(self, color: int, background: int, *, text: bool = False) -> Style:
-        """The style of a run of cells; `text` makes outcome colours readable on a light background."""
+        """The style of a run of cells; `text` makes colours readable."""
         key = (color if not text else -color, background)
         if key not in self._styles:
             name = self._colors.get(color, self._colors[TEXT])
@@ -53,10 +63,12 @@ class Palette:
             self._styles[key] = Style(color=name, bgcolor=on, bold=color == TITLE)
         return self._styles[key]
 
-    def strips(self, cells: Cells) -> list[Strip]:
+    def strips(self, cells: Cells, title: int) -> list[Strip]:
+        """The picture as lines; the first `title` of them are text."""
         return [
             Strip(
-                [Segment(text, self.style(*colors, text=row == 0)) for text, *colors in cells.runs(row)], cells.width
+                [Segment(text, self.style(*colors, text=row < title)) for text, *colors in cells.runs(row)],
+                cells.width,
             )
             for row in range(cells.height)
         ]

@@ -8,23 +8,24 @@ from dataclasses import replace
 import numpy as np
 from textual import on, work
 from textual.app import App, ComposeResult, SystemCommand
+from textual.binding import Binding
 from textual.content import Content
 from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Input, Static
 from textual.worker import get_current_worker
 
-from rlvr.braille import duration
-from rlvr.cycles import Run, all_runs, model_names
+from rlvr.cycles import Run
+from rlvr.ticks import duration
 from rlvr.tui.chart import ChartGrid
 from rlvr.tui.completion import CompletionScreen
 from rlvr.tui.completions import CompletionsPane, CompletionsTable
 from rlvr.tui.ending import end_on_signals
-from rlvr.tui.figure import View, x_in_words
-from rlvr.tui.frame import STATE_STYLES, curves_of, nothing_to_draw, seconds_left
+from rlvr.tui.figure import HUES_DARK, HUES_LIGHT, KIND_LETTERS, View, letter_of, x_in_words
+from rlvr.tui.frame import STATE_STYLES, curves_of, nothing_to_draw
+from rlvr.tui.head import standing
 from rlvr.tui.keybar import KeyBar
 from rlvr.tui.keys import KEYS, bindings
-from rlvr.tui.palette import HUES_DARK, HUES_LIGHT
 from rlvr.tui.preferences import choose_theme, own_keys, read_preferences, remember
 from rlvr.tui.rows import Row, Rows
 from rlvr.tui.series import ChartSpec, RunReader, open_run
@@ -40,9 +41,12 @@ SLICE_BYTES = 2 * 2**20
 POST_S = 0.15
 """Between two messages while a long file is being read."""
 
+LETTERS = ", ".join(f"{letter} {name.replace('_', ' ')}" for name, letter in KIND_LETTERS.items())
+
 ABOUT = (
     "The dim line is each step, the bright one its moving average. Titles show the last value, or the one under the "
-    "crosshair, and the smallest and largest in view. Of several runs the averages are shown, one colour a run."
+    "crosshair, and the smallest and largest in view. Of several runs the averages are shown, one colour a run. Where "
+    f"it is narrow the words of bars are letters: {LETTERS}."
 )
 
 
@@ -59,6 +63,21 @@ class NewData(Message):
         """Which choice of runs this belongs to."""
 
 
+def run_commands() -> type:
+    from rlvr.tui.commands import RunCommands
+
+    return RunCommands
+
+
+class VizScreen(Screen[None]):
+    """The charts and the completions; the tab key is bound here, as Textual's own screen has another use for it."""
+
+    BINDINGS = [  # noqa: RUF012
+        Binding("tab,shift+tab", "app.pane('completions')", "Completions", id="pane"),
+        Binding("tab,shift+tab", "app.pane('charts')", "Charts", id="pane"),
+    ]
+
+
 class VizApp(App[None]):
     """See rlvrviz.py.
 
@@ -71,6 +90,7 @@ class VizApp(App[None]):
     TITLE = "rlvrviz"
     CSS_PATH = "rlvr.tcss"
     BINDINGS = bindings("everywhere")
+    COMMANDS = App.COMMANDS | {run_commands}
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-normal"), (160, "-wide")]  # noqa: RUF012
     VERTICAL_BREAKPOINTS = [(0, "-low"), (30, "-high")]  # noqa: RUF012
 
@@ -101,7 +121,8 @@ class VizApp(App[None]):
         self.replayed: float | None = None
         """Seconds into the run that a replay has reached; None without one."""
         self.rows = Rows(self.readers[0].completions_file)
-        self._number = 0
+        self.listed = self.rows, 0
+        """What the table lists, and the how manieth choice that is; the worker looks it up here."""
         self._held: list[Row] = []
         """Rows that came while the picture was held still."""
         self._held_replaced = False
@@ -109,6 +130,9 @@ class VizApp(App[None]):
         self._wake = threading.Event()
         self.trouble = ""
         """What keeps the worker from reading, in words."""
+
+    def get_default_screen(self) -> Screen:
+        return VizScreen(id="_default")
 
     def compose(self) -> ComposeResult:
         view = replace(self.first_view, letters=self.first_view.letters or self.no_color)
@@ -133,33 +157,55 @@ class VizApp(App[None]):
 
     def open_readers(self, readers: Sequence[RunReader]) -> None:
         """Follow these runs from now on; the first one's completions are listed."""
+        self.workers.cancel_group(self, "reading")
         self.readers = list(readers)
-        self.rows = Rows(self.readers[0].completions_file)
-        self._number += 1
         self.paused = False
-        self._held, self._held_replaced = [], False
         for reader in self.readers:
             reader.metrics.limit = None
-        self.pane.file = self.rows.path
-        self.pane.note = ""
-        self.pane.table.replace_all([], ())
+        self._list_first()
+        self.grid.first = ""
         self.grid.reading, self.grid.reason = True, nothing_to_draw(self.readers[0])
         self.grid.show(curves_of(self.readers))
         self.sub_title = ", ".join(reader.name for reader in self.readers)
         if self.speed:
-            self.replay(self.readers, self.rows, self._number, self.speed)
+            self.replay(self.readers, *self.listed, self.speed)
         else:
-            self.follow(self.readers, self.rows, self._number)
+            self.follow(self.readers)
+        self.say_head()
+
+    def _list_first(self) -> None:
+        """List the completions of the first run from now on."""
+        self.rows = Rows(self.readers[0].completions_file)
+        self.listed = self.rows, self.listed[1] + 1
+        self._held, self._held_replaced = [], False
+        self.pane.file = self.rows.path
+        self.pane.note = ""
+        self.pane.table.replace_all([], ())
+
+    @on(ChartGrid.Pinned)
+    def put_first(self, event: ChartGrid.Pinned) -> None:
+        """Have the run that is first in the charts first here too; what was read of the numbers stays."""
+        if self.speed is None:
+            index = next(index for index, reader in enumerate(self.readers) if reader.name == event.name)
+            self.readers = [*self.readers[index:], *self.readers[:index]]
+            self._list_first()
+            self._wake.set()
         self.say_head()
 
     @work(thread=True, exclusive=True, group="reading")
-    def follow(self, readers: Sequence[RunReader], rows: Rows, number: int) -> None:
+    def follow(self, readers: Sequence[RunReader]) -> None:
         """Read what is new, again and again, and say so in batches; nothing is drawn here."""
         worker = get_current_worker()
+        rows, number = self.listed
         status_due = post_due = 0.0
         changed, replaced = True, False  # the first look is news in any case: that there is nothing
         new: list[Row] = []
         while not worker.is_cancelled:
+            if self.listed[1] != number:
+                rows, number = self.listed
+                changed, replaced, new = True, False, []
+                if worker.is_cancelled:  # other runs are followed, by another worker
+                    return
             if time.monotonic() >= status_due:
                 status_due = time.monotonic() + STATUS_S
                 for reader in readers:
@@ -182,6 +228,7 @@ class VizApp(App[None]):
                 post_due = time.monotonic() + POST_S
             if not more:
                 self._wake.wait(POLL_S)
+                self._wake.clear()
 
     @work(thread=True, exclusive=True, group="reading")
     def replay(self, readers: Sequence[RunReader], rows: Rows, number: int, speed: float) -> None:
@@ -216,7 +263,7 @@ class VizApp(App[None]):
     @on(NewData)
     def take(self, event: NewData) -> None:
         """Draw what came, unless the picture is held still."""
-        if event.number != self._number or self._ending():
+        if event.number != self.listed[1] or self._ending():
             return
         self.grid.reading = event.more
         if self.paused and self.speed is None:
@@ -284,37 +331,29 @@ class VizApp(App[None]):
 
     def _head_of(self, reader: RunReader, index: int) -> Content:
         """Which run, how it stands, how far it is; the first line also says how one looks at it."""
-        status, metrics = reader.status, reader.metrics
+        stand = standing(reader)
         parts: list[tuple[str, str]] = []
-        curve = self.grid.curves[index] if index < len(self.grid.curves) else None
-        if curve is not None and len(self.readers) > 1:
-            parts.append(("━ ", self._hue(curve.hue)))
-        parts.append((reader.name, "bold"))
-        if status is not None:
-            parts.append((f"  {status.state}", STATE_STYLES.get(status.state, "$foreground 60%")))
-        steps = metrics.column("step")
-        step = int(steps[-1]) if len(steps) else status.step if status else 0
-        total = metrics.max_steps or (status.max_steps if status else 0)
-        if total:
-            filled = min(round(10 * step / total), 10)
+        if len(self.readers) > 1 and index < len(self.grid.curves):
+            mark = letter_of(index) if self.grid.view.letters else "━" if index else "◆"
+            parts.append((f"{mark} ", self._hue(self.grid.curves[index].hue)))
+        parts.append((stand.name, "bold"))
+        parts.append((f"  {stand.state}" if stand.state else "", STATE_STYLES.get(stand.state, "$foreground 60%")))
+        parts.append((f" (waiting for {stand.waiting_for})" if stand.waiting_for else "", "$foreground 60%"))
+        if stand.total:
+            filled = min(round(10 * stand.step / stand.total), 10)
             parts += [("  " + "━" * filled, "$text-success"), ("━" * (10 - filled), "$text-disabled")]
-            parts.append((f" {step:,}/{total:,}", ""))
-        elif step:
-            parts.append((f"  step {step:,}", ""))
-        if status is not None and status.state == "running":
-            left = seconds_left(reader)
-            parts.append((f"  {duration(left)} left" if left else "", "$foreground 60%"))
-            age = time.time() - status.updated
-            parts.append((f"  nothing new for {duration(age)}" if age > 120 else "", "$text-warning"))
-        if reader.remaining:
-            parts.append((f"  reading {reader.progress:.0%}", "$text-warning"))
-        if reader.bad:
-            parts.append((f"  {reader.bad} lines could not be read", "$text-error"))
+            parts.append((f" {stand.step:,}/{stand.total:,}", ""))
+        elif stand.step:
+            parts.append((f"  {stand.unit} {stand.step:,}", ""))
+        parts.append((f"  {stand.time_left}" if stand.time_left else "", "$foreground 60%"))
+        parts.append((f"  {stand.silence}" if stand.silence else "", "$text-warning"))
+        parts.append((f"  reading {reader.progress:.0%}" if reader.remaining else "", "$text-warning"))
+        parts.append((f"  {stand.trouble}" if stand.trouble else "", "$text-error"))
         if index == 0:
             parts += self._looking()
             parts.append((f"  {self.trouble}" if self.trouble else "", "$text-error"))
-        if status is not None and status.message and status.state not in ("running", "done"):
-            parts.append((f"  {status.message[:200]}", "$text-error"))
+        if stand.state not in ("running", "done") and stand.message:
+            parts.append((f"  {stand.message[:200]}", "$text-error"))
         return Content.assemble(*parts)
 
     def _hue(self, hue: int) -> str:
@@ -328,7 +367,8 @@ class VizApp(App[None]):
         if not view.outliers:
             parts.append((" · 1–99 %", "$foreground 60%"))
         if grid.pattern:
-            parts.append((f" · only {grid.pattern!r}", "$text-accent"))
+            found = f": {len(grid.charts)} of {grid.count}" if grid.count else ""
+            parts.append((f" · only {grid.pattern!r}{found}", "$text-accent"))
         if view.x_range:
             left, right = (x_in_words(x, view) for x in view.x_range)
             parts.append((f" · zoom {left} to {right.removeprefix('step ')}", "$text-accent"))
@@ -342,21 +382,18 @@ class VizApp(App[None]):
 
     # ---- panes
 
-    def action_focus_next(self) -> None:
-        """Tab: the other pane; in a window, the next field."""
-        if self.screen is self.screen_stack[0] and not self.query_one("#filter", Input).has_focus:
-            self.action_next_pane()
-        else:
-            super().action_focus_next()
-
-    action_focus_previous = action_focus_next
-
-    def action_next_pane(self) -> None:
-        self.action_pane("charts" if self.pane.table.has_focus else "completions")
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """The key that leads to the other pane says which one that is."""
+        if action != "pane":
+            return True
+        if isinstance(self.focused, CompletionsTable):
+            return parameters == ("charts",) and not self.screen.has_class("only-completions")
+        return parameters == ("completions",) or not isinstance(self.focused, ChartGrid)
 
     def action_pane(self, name: str) -> None:
         """Go to a pane; where there is room for one only, it is the one shown."""
         self.screen.set_class(name == "completions", "completions")
+        self.query_one("#filter", Input).remove_class("open")
         (self.pane.table if name == "completions" else self.grid).focus()
 
     @on(ChartGrid.FilterWanted)
@@ -420,13 +457,17 @@ class VizApp(App[None]):
 
         await export_chart(self.grid, spec, self.readers[0].folder, form)
 
+    def action_help_quit(self) -> None:
+        """Ctrl-C, where nothing is selected that it would copy: nothing is lost by leaving."""
+        self.exit()
+
     def action_help(self) -> None:
         from rlvr.tui.choose import HelpScreen
 
         self.push_screen(HelpScreen("completions" if self.pane.table.has_focus else "charts", ABOUT))
 
     def get_system_commands(self, screen: Screen) -> Iterable[SystemCommand]:
-        """The command palette: what Textual has, every key of ours, every run, every chart."""
+        """The command palette: what Textual has, every chart; the runs come from commands.py."""
         yield from super().get_system_commands(screen)
         yield SystemCommand("Runs", "choose runs, or lay several over each other", self.action_runs)
         yield SystemCommand("Pause", "hold the picture still, or go on", self.action_pause)
@@ -439,11 +480,6 @@ class VizApp(App[None]):
                 )
         for spec in self.grid.charts:
             yield SystemCommand(f"Chart {spec.name}", spec.about, lambda name=spec.name: self.grid.select(name))
-        for model in model_names():
-            for run in all_runs(model):
-                yield SystemCommand(
-                    f"Open run {run}", f"show this {run.kind} run", lambda run=run: self.open_runs([run])
-                )
 
 
 def _origin(reader: RunReader, clock: np.ndarray, stamps: Sequence[float]) -> float:
