@@ -166,19 +166,23 @@ def size_from_shapes(
 # The dry run
 
 
-def preview(config: TrainConfig, steps_of_earlier_cycles: Sequence[Step]) -> list[tuple[str, str]]:
+def preview(
+    config: TrainConfig, steps_of_earlier_cycles: Sequence[Step], rented: Gpu | None = None
+) -> list[tuple[str, str]]:
     """Rows (name, what) of what a cycle would be and cost, from the keys and the machine alone.
+
+    With `rented`, a GPU elsewhere, it is about that one instead of this machine.
 
     Raises:
         RlvrError: when a step cannot be divided as asked, or the base model is neither a folder nor a Hub id.
     """
     division = divide_step(config)
-    gpus = find_gpus()
+    gpus = [rented] if rented else find_gpus()
     source = find_base_model(config.base_model)
     folder = source if isinstance(source, Path) else cached_folder(source)
     shapes = tensor_shapes(folder) if folder else {}
     size = size_from_shapes(shapes, lora_rank=config.lora_rank, value_bytes=2 if gpus else 4) if shapes else None
-    longest_answer = min(config.max_completion_length or config.max_seq_length, config.max_seq_length)
+    longest_answer = longest_completion(config)
     a_step = division.completions * longest_answer
     prompts = config.max_steps * config.prompts_per_step
     rows = [
@@ -257,16 +261,26 @@ def memory_text(
     return text
 
 
-def time_text(config: TrainConfig, division: Division, longest_answer: int, earlier: Sequence[Step]) -> str:
-    """How long the cycle takes by the steps of earlier ones, or the arithmetic to work it out where there are none."""
-    if not earlier:
-        tokens = config.max_steps * division.completions * longest_answer
-        longest = duration_text(tokens / REFERENCE_TOKENS_PER_S)
-        return (
-            f"not known: no earlier cycle of this model to go by. For scale: at {REFERENCE_TOKENS_PER_S:,} generated "
-            f"tokens a second the longest possible cycle takes {longest}, less where answers end early; "
-            "the first steps will say"
-        )
+class CycleTime(NamedTuple):
+    """How long a cycle takes: `step_s` as it was measured, `scale` what differs now, for the `reasons` given."""
+
+    steps: int
+    step_s: float
+    scale: float
+    reasons: list[str]
+
+    @property
+    def total_s(self) -> float:
+        return self.steps * self.step_s * self.scale
+
+
+def longest_completion(config: TrainConfig) -> int:
+    return min(config.max_completion_length or config.max_seq_length, config.max_seq_length)
+
+
+def cycle_time(config: TrainConfig, earlier: Sequence[Step]) -> CycleTime:
+    """The time of a cycle by the steps of earlier ones, of which there is at least one."""
+    division, longest_answer = divide_step(config), longest_completion(config)
     step_s = statistics.median(step.step_s for step in earlier)
     completions = statistics.median(sum(step.outcomes.values()) for step in earlier)
     scale, reasons = 1.0, []
@@ -279,12 +293,26 @@ def time_text(config: TrainConfig, division: Division, longest_answer: int, earl
     if longest_then and longest_answer != longest_then and (was_cut or longest_answer < longest_then):
         scale *= longest_answer / longest_then
         reasons.append(f"answers up to {longest_answer:,} tokens instead of {longest_then:,}")
+    return CycleTime(config.max_steps, step_s, scale, reasons)
+
+
+def time_text(config: TrainConfig, division: Division, longest_answer: int, earlier: Sequence[Step]) -> str:
+    """How long the cycle takes by the steps of earlier ones, or the arithmetic to work it out where there are none."""
+    if not earlier:
+        tokens = config.max_steps * division.completions * longest_answer
+        longest = duration_text(tokens / REFERENCE_TOKENS_PER_S)
+        return (
+            f"not known: no earlier cycle of this model to go by. For scale: at {REFERENCE_TOKENS_PER_S:,} generated "
+            f"tokens a second the longest possible cycle takes {longest}, less where answers end early; "
+            "the first steps will say"
+        )
+    time = cycle_time(config, earlier)
     measured = f"the median of {len(earlier):,} earlier steps of this model"
-    how = f" ({step_s:.1f} s is {measured}; here {' and '.join(reasons)})" if reasons else f", {measured}"
-    total = duration_text(config.max_steps * step_s * scale)
+    reasons = " and ".join(time.reasons)
+    how = f" ({time.step_s:.1f} s is {measured}; here {reasons})" if reasons else f", {measured}"
     # Part of a step is the same for any size: scaled up, it comes out too long.
-    about = "at most about" if scale > 1 else "about"
-    return f"{about} {total}: {config.max_steps:,} steps x {step_s * scale:.1f} s{how}"
+    about = "at most about" if time.scale > 1 else "about"
+    return f"{about} {duration_text(time.total_s)}: {time.steps:,} steps x {time.step_s * time.scale:.1f} s{how}"
 
 
 def bytes_text(size: int) -> str:

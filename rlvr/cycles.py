@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Literal
 
 from rlvr.errors import RlvrError
-from rlvr.status import read_status
+from rlvr.status import COLAB_NAME, read_status
 
 TRAINING_DIR = Path("training")
 STANDALONE_DIR = Path("gemma_4_oeis_lora")
@@ -120,7 +120,7 @@ class RunFiles:
 
     @property
     def colab(self) -> Path:
-        return self.folder / "colab.json"
+        return self.folder / COLAB_NAME
 
     @property
     def evals(self) -> Path:

@@ -21,6 +21,9 @@ LIVING = ("pending", "running")
 STATES = ("running", "pending", "done", "failed", "killed", "lost")
 """All that a reader can meet, live ones first."""
 
+COLAB_NAME = "colab.json"
+"""The file of a run that is on a rented VM."""
+
 SUPERVISED = "RLVR_SUPERVISED"
 """Set in the environment of a program whose status its supervisor writes."""
 
@@ -69,6 +72,13 @@ def left_of(status: Status) -> list[int]:
     return group_members(status.pid)
 
 
+def left_on_colab(folder: Path) -> str:
+    """What a cycle without a supervisor has left on a rented VM; "" for nothing."""
+    if not (folder / COLAB_NAME).exists():
+        return ""
+    return f"its VM goes on and costs money: rlvrctl.py colab stop {folder.name}"
+
+
 def read_status(file: Path) -> Status | None:
     """The status in `file`, with the state "lost" for a run that should be running and has no process.
 
@@ -90,6 +100,8 @@ def read_status(file: Path) -> Status | None:
         before = status  # its last word may have come, and its process have ended, since this was read
     status.state = "lost"
     status.message = "its process is gone without a word: rlvrctl.py resume goes on from the last checkpoint"
+    if goes_on := left_on_colab(file.parent):
+        status.message = f"its supervisor is gone; {goes_on}, or rlvrctl.py resume {file.parent.name}"
     return status
 
 

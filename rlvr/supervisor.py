@@ -47,6 +47,7 @@ from rlvr.status import (
     StatusFile,
     is_alive,
     left_of,
+    left_on_colab,
     new_status,
     process_start,
     read_status,
@@ -173,7 +174,9 @@ def kill(run: Run, force: bool = False) -> str:
             return TAKEN_OUT
         if force:
             kill_group(status)
-            mark_killed(run, status_of(run), 137, "killed by force: no checkpoint of the last steps")
+            goes_on = left_on_colab(run.folder)
+            said = f"killed by force: {goes_on}" if goes_on else "killed by force: no checkpoint of the last steps"
+            mark_killed(run, status_of(run), 137, said)
         else:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(status.pid, signal.SIGTERM)
@@ -181,8 +184,8 @@ def kill(run: Run, force: bool = False) -> str:
         if run.kind == "auto" and status.waiting_for:
             with contextlib.suppress(RlvrError):  # it has ended
                 kill(find_run(status.waiting_for, run.model), force=True)
-        if run.files.colab.exists():
-            return f"killed, but its VM goes on and costs money: rlvrctl.py colab stop {run.name}"
+        if goes_on := left_on_colab(run.folder):
+            return f"killed, but {goes_on}"
         return "killed with its whole process group"
     return ASKED
 

@@ -6,9 +6,11 @@ agree. Nothing outside loopback is contacted.
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -16,12 +18,18 @@ import pytest
 from colab_offline import OfflineColab, install_client
 from colab_place import REAL, STANDIN, ColabPlace, client_python
 from processes import wait_until
-from workplace import no_process_left
+from workplace import SAMPLE, no_process_left
 
+import rlvrctl
+from rlvr import records
 from rlvr.colab import bundle, client, remote
+from rlvr.colab import supervisor as colab_supervisor
 from rlvr.colab.client import Gone, Refused, Session, Unreachable
-from rlvr.cycles import RunFiles
+from rlvr.config import TrainConfig, preset_layer, resolve
+from rlvr.cycles import COLAB_RATES_FILE, Run, RunFiles
 from rlvr.errors import RlvrError
+from rlvr.records import Launch, Step
+from rlvr.status import StatusFile, new_status
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are looked at through /proc")
 
@@ -80,8 +88,8 @@ def test_a_vm_from_new_to_stop(colab, tmp_path):
     assert (tmp_path / "back.bin").read_bytes() == file.read_bytes()
     assert not client.download("lab", "content/nothing.bin", tmp_path / "nothing.bin")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a b.bin", "back.bin"]
-    assert client.stop("lab") and client.sessions() == []
-    assert client.stop("lab") and client.stop("never", "nowhere")
+    assert client.stop("lab") == client.GIVEN_BACK and client.sessions() == []
+    assert client.stop("lab") == client.stop("never", "nowhere") == client.NOT_LISTED
 
 
 def test_exit_codes_that_tell_nothing(colab, tmp_path):
@@ -122,7 +130,7 @@ def test_names(colab):
     assert [each.name for each in client.sessions()] == ["?", "lab"]
     # What the client has forgotten is found, and stopped, by its endpoint.
     assert client.find("lab", first.endpoint) == Session("?", first.endpoint, "A100")
-    assert client.stop("lab", first.endpoint)
+    assert client.stop("lab", first.endpoint) == client.GIVEN_BACK
     assert client.sessions() == [] and colab.assignments == []
 
 
@@ -148,7 +156,7 @@ def test_without_a_network(colab):
 def test_a_reclaimed_vm(colab):
     client.new("lab", "T4")
     (colab.folder / "assignments.json").write_text("[]")
-    assert client.sessions() == []  # "Pruned 1 stale local session(s)."
+    assert client.stop("lab") == client.NOT_LISTED  # "Pruned 1 stale local session(s)."
     with pytest.raises(Gone):
         client.execute("lab", "def main(): pass")
 
@@ -205,14 +213,42 @@ def test_the_argument_lists_that_we_use(colab, tmp_path):
         ('{"token": "ya29.secretsecret", "refresh_token": "1//0gsecretsecretsecretsecret"}', "{"),
         ("pip: https://me:eyJsecret@index.example/simple", "@index.example/simple"),
         ("HF_TOKEN=hf_eyJsecretsecretsecret00", "HF_"[:0]),
+        ("> Authorization: Basic dXNlcjpwYXNzecret", "> "),
+        ("Authorization: token abc123secret and more", " and more"),
+        ("{'authorization': 'Bearer abcsecret', 'x': 1}", "'x': 1}"),
+        ("got eyJhbGciOi.eyJzdWIiOiIx.abc-_secret back", "got [hidden] back"),
+        ("client GOCSPX-secret-0 of", "client [hidden] of"),
+        ("git clone with ghp_secret0123456789abcdef failed", "with [hidden] failed"),
+        ("?api_key=AIzasecret&x=1", "&x=1"),
+        ("key AIzaSysecret-1234567890abcdef.", "key [hidden]."),
+        ("WANDB_API_KEY=0123secret x", " x"),
+        ("X-Goog-Api-Key: secret", ""),
+        ("password=secret next", " next"),
+        ("{'password': 'my secret word', 'a': 1}", "'a': 1}"),
+        ("cookie: SID=secret; HSID=moresecret", ""),
+        ("{'Set-Cookie': 'SID=secret; Path=/', 'a': 1}", "'a': 1}"),
+        ('{\\"accessToken\\": \\"secret\\", \\"a\\": 1}', "a"),
+        ("-----BEGIN PRIVATE KEY-----\nsecret\n-----END PRIVATE KEY-----\nend", "end"),
+        ("MY_TOKEN=secret token=secret", ""),
     ],
 )
 def test_no_secret_gets_into_a_text_that_is_kept(text, kept):
     hidden = client.scrub(text)
     assert kept in hidden and "[hidden]" in hidden
-    assert not [word for word in ("eyJ", "ya29", "secret", "bGci", "a0Af") if word in hidden], hidden
-    plain = "step 3/9  reward +0.5  412 tok/s, 3 tokens: 7 http://a.b:80/c"
-    assert client.scrub(plain) == plain
+    assert not [word for word in ("eyJ", "ya29", "secret", "bGci", "a0Af", "dXNl") if word in hidden], hidden
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "step 3/9  reward +0.5  412 tok/s, 3 tokens: 7 http://a.b:80/c",
+        "pad_token='<pad>', eos_token: '</s>', eos_token_id=1, 'bos_token': '<bos>'",
+        "longest prompt token: 99; image token: 262144; per-token: 0.1 ms",
+        "Basic usage: see the tokenizer=fast of it",
+    ],
+)
+def test_what_a_trainer_prints_is_not_hidden(text):
+    assert client.scrub(text) == text
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -259,6 +295,7 @@ def test_a_user_who_cannot_rent_is_told_why(place, tmp_path):
     assert_refused(place, "--gpu 'B200': Colab rents T4, L4, G4, A100, H100", ("colab", "up", "--gpu", "B200"))
     assert_refused(place, "--gpu 'B200': Colab rents T4", ("train", "--on-colab", "--gpu", "B200"))
     assert_refused(place, "no VM is up: rlvrctl.py colab up --gpu A100", ("colab", "train"))
+    assert_refused(place, "--max-restarts -3: give 0 or more", (*STARTING[0], "--max-restarts", "-3"))
     here = tmp_path / "seq"
     here.mkdir()
     assert_refused(place, "is a folder of this machine", (*STARTING[0], "-o", f"corpus_dir={here}"))
@@ -267,6 +304,40 @@ def test_a_user_who_cannot_rent_is_told_why(place, tmp_path):
     assert "Colab refused a VM: too many are up" in place.ctl("colab", "up", code=2)
     assert place.tree() == before
     colab.refuse("")
+
+
+def test_what_is_for_a_rented_vm_is_refused_without_one(place):
+    for flag, value in (("--gpu", "L4"), ("--auth", "adc"), ("--max-restarts", "1")):
+        says = f"{flag} {value} is for a rented VM: give --on-colab too"
+        assert_refused(place, says, ("train", flag, value), ("train", "--dry-run", flag, value))
+
+
+def test_a_dry_run_is_about_the_rented_gpu_and_asks_colab_for_nothing(place, tmp_path):
+    env = {**place.colab.env, "PATH": str(tmp_path), "CUDA_VISIBLE_DEVICES": ""}
+    before = place.tree()
+    printed = place.ctl("train", "--dry-run", "--on-colab", "--gpu", "l4", env=env)
+    assert "on  an L4 of Colab" in printed and "16-bit weights" in printed and "no GPU" not in printed
+    assert "cost  not known: no earlier cycle of this model ran on an L4" in printed
+    large = ("-o", "base_model=unsloth/gemma-4-E2B-it")
+    assert "it will not start" in place.ctl("train", "--dry-run", *large, env=env)
+    assert "it will not start" not in place.ctl("train", "--dry-run", "--on-colab", *large, env=env)
+    much = ("-o", "prompts_per_step=64", "-o", "completions_per_forward=4096", "-o", "num_generations=64")
+    much = (*much, "-o", "max_completion_length=512")
+    assert "15.0 GiB are free on a T4 of Colab" in place.ctl(
+        "train", "--dry-run", "--on-colab", "--gpu", "T4", *much, env=env
+    )
+    assert place.tree() == before
+    assert_refused(place, "--gpu 'B200': Colab rents T4", ("train", "--dry-run", "--on-colab", "--gpu", "B200"))
+    assert_refused(
+        place, "is a folder of this machine", ("train", "--dry-run", "--on-colab", "-o", f"corpus_dir={tmp_path}")
+    )
+
+
+def test_every_verb_takes_a_model():
+    parser = rlvrctl.make_parser("colab")
+    for verb in ("up", "push 1", "train", "ps", "log 1", "trace 1", "pull 1", "stop 1", "down"):
+        assert parser.parse_args([*verb.split(), "--model", "m"]).model == "m"
+        assert parser.parse_args(["--model", "m", *verb.split()]).model == "m"
 
 
 def test_a_user_without_a_login_is_told_how_to_log_in(place, tmp_path, tmp_path_factory):
@@ -295,6 +366,62 @@ def test_a_user_without_a_login_is_told_how_to_log_in(place, tmp_path, tmp_path_
     proxies = {name: "http://127.0.0.1:9" for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")}
     env |= proxies | {"NO_PROXY": "", "no_proxy": ""}
     assert_refused(place, "Colab cannot be reached: check the network", STARTING[0], env=env)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What it costs
+
+
+def cycle_on(gpu: str, number: int, step_s: float) -> None:
+    """A cycle of the model m in this folder, of two steps on such a GPU."""
+    folder = Path(f"training/m/{number:03d}")
+    folder.mkdir(parents=True)
+    colab = {"gpu": gpu} if gpu else {}
+    launch = Launch(ticket=0.0, queue=False, after="", parent="", colab=colab)
+    records.write(RunFiles(folder).launch, launch)
+    step = {
+        **{"step": 1, "max_steps": 2, "time": 0.0, "reward": 0.3, "reward_std": 0.4, "rewards": {}},
+        **{"all_right": 0.25, "mixed": 0.5, "all_wrong": 0.25, "zero_variance": 0.3, "loss": 0.0, "kl": 0.0},
+        **{"outcomes": {"solved": 64}, "entropy": 0.3, "grad_norm": 0.1, "learning_rate": 1e-3},
+        **{"length_mean": 20.0, "length_max": 50, "truncated": 0.0, "tokens": 1280, "tokens_per_s": 1000.0},
+        **{"generation_s": 1.0, "scoring_s": 0.2, "update_s": 0.8, "step_s": step_s},
+    }
+    for _ in range(2):
+        records.append(RunFiles(folder).metrics, Step(**step))
+
+
+def test_what_a_cycle_will_cost_is_said_as_far_as_it_is_known(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    config, _ = resolve(TrainConfig, [preset_layer("tiny", TrainConfig)])  # 80 steps of 64 completions
+    usage = client.Usage(10.0, 0.0, 0)
+    assert "The rate of an A100 is told" in colab_supervisor.cost_text("A100", usage)
+    cycle_on("", 1, 1.0)
+    cycle_on("T4", 2, 45.0)
+    cycle_on("A100", 3, 90.0)
+    on_l4, on_t4 = colab_supervisor.steps_on("m", "L4"), colab_supervisor.steps_on("m", "T4")
+    assert len(on_t4) == 2
+    assert colab_supervisor.cycle_cost("L4", config, on_l4) == (
+        "not known: no earlier cycle of this model ran on an L4"
+    )
+    assert colab_supervisor.cycle_cost("T4", config, on_t4) == "60 min of training, at a rate that is not known"
+    COLAB_RATES_FILE.write_text('{"T4": 1.76, "A100": 11.77}')
+    assert (
+        colab_supervisor.cost_text("A100", usage) == "An A100 took 11.77 an hour last time: what is left lasts 0.8 h."
+    )
+    nothing = colab_supervisor.cost_text("T4", client.Usage(0.0, 0.0, 0))
+    assert nothing == "A T4 took 1.76 an hour last time: nothing is left for it."
+    cost = colab_supervisor.cycle_cost("T4", config, on_t4, 10.0)
+    assert cost == "about 1.8 compute units for 60 min of training, and what the VM takes to get ready"
+    cost = colab_supervisor.cycle_cost("A100", config, colab_supervisor.steps_on("m", "A100"), 10.0)
+    assert cost.startswith("about 23.5 compute units for 2 h 00 of training, more than the 10 that are left, and")
+
+
+def test_the_rate_of_a_vm_is_not_that_of_the_account():
+    assert colab_supervisor.rate_text(1.76, client.Usage(9.0, 1.76, 1)) == "1.76 compute units an hour"
+    assert colab_supervisor.rate_text(1.76, client.Usage(9.0, 3.52, 2)) == (
+        "1.76 compute units an hour, 3.52 for all 2 VMs of the account,"
+    )
+    assert [client.one(gpu) for gpu in client.GPUS] == ["a T4", "an L4", "a G4", "an A100", "an H100"]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -447,6 +574,78 @@ def test_packages_are_installed_as_here_or_within_the_ranges_or_the_run_fails(tm
     state = supervise(tmp_path / "four", {"fetch_corpus": ["--url", "file:///x"]})
     assert (state["code"], state["error"]) == (4, "the OEIS corpus could not be fetched")
     assert "fetch ['corpus', 'fetch', '--url', 'file:///x']" in (tmp_path / "four/run/vm.log").read_text()
+
+
+def test_the_vm_fetches_the_corpus_wherever_the_config_names_none(tmp_path):
+    """Left empty, the sample would be trained on in silence."""
+    for name, config, fetches in (
+        ("default", TrainConfig(), True),
+        ("sample", TrainConfig(corpus_dir=str(SAMPLE)), False),
+    ):
+        spec = colab_supervisor.make_spec(config, "training/m/001")
+        own = {name: spec[name] for name in ("fetch_corpus", "arguments")}
+        state = supervise(tmp_path / name, own)
+        log = (tmp_path / name / "run/vm.log").read_text()
+        assert ("fetch ['corpus', 'fetch']" in log) is fetches, log
+        assert state["code"] == (4 if fetches else 0)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What is sent up
+
+
+def test_of_site_packages_only_what_is_ours_is_sent(tmp_path, monkeypatch, root):
+    """Installed from a wheel, the programs have neighbours, and no pyproject.toml."""
+    metadata = tomllib.loads((root / "pyproject.toml").read_text())
+    assert sorted(bundle.MODULES) == sorted(metadata["tool"]["setuptools"]["py-modules"])
+    shutil.copytree(root / "rlvr/colab", tmp_path / "rlvr/colab", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in (*bundle.MODULES, "six"):
+        (tmp_path / f"{name}.py").touch()
+    (tmp_path / "rlvr/assets").mkdir()
+    monkeypatch.setattr(bundle, "ROOT", tmp_path)
+    names = {str(path) for path in bundle.code_files()}
+    assert names >= {"rlvrctl.py", "gemma4_oeis_rlvr.py", "rlvr/colab/remote.py"}
+    assert "six.py" not in names and "pyproject.toml" not in names
+    files = RunFiles(tmp_path / "training/m/001")
+    files.folder.mkdir(parents=True)
+    files.config.touch()
+    spec = {"cycle": "training/m/001", "parent": ""}
+    bundle.make_bundle(tmp_path / "b.tar.gz", files, spec=spec, parent=None, checkpoint=None)
+    with tarfile.open(tmp_path / "b.tar.gz") as archive:
+        archive.extractall(tmp_path / "vm", filter="data")
+    assert (tmp_path / "vm/run/config.toml").samefile(tmp_path / "vm/training/m/001/config.toml")
+
+
+def test_what_cannot_be_packed_is_not_rented_for(tmp_path, monkeypatch):
+    run = Run("m", "001", "train", tmp_path / "training/m/001")
+    run.folder.mkdir(parents=True)
+    run.files.config.write_text('base_model = "tiny"\n')
+    launch = Launch(ticket=0.0, queue=False, after="", parent=str(tmp_path / "gone/adapter"))
+    options = colab_supervisor.Options("T4")
+    monkeypatch.setenv("PATH", "")  # no client: it would be asked next
+    with pytest.raises(RlvrError, match="gone/adapter: cannot be packed for the VM: No such file"):
+        status = StatusFile(run.files.status, new_status("train", "running"))
+        colab_supervisor.provision(run, launch, options, status, [])
+    assert not run.files.colab.exists()
+
+
+def test_where_a_run_and_its_parent_lie_on_the_vm(tmp_path):
+    run = Run("m", "003", "train", tmp_path / "training/m/003")
+    for adapter in ("training/m/001/adapter", "training/other/012/adapter", "elsewhere/adapter"):
+        (tmp_path / adapter).mkdir(parents=True)
+    assert colab_supervisor.cycle_there(run) == "training/m/003"
+    assert colab_supervisor.parent_there(run, None) == ""
+    assert colab_supervisor.parent_there(run, tmp_path / "training/m/001/adapter") == "training/m/001/adapter"
+    assert colab_supervisor.parent_there(run, tmp_path / "training/other/012/adapter") == "training/other/012/adapter"
+    assert colab_supervisor.parent_there(run, tmp_path / "elsewhere/adapter") == "parent/adapter"
+
+
+def test_the_sample_on_the_vm_is_the_sample_here(tmp_path):
+    files = RunFiles(tmp_path)
+    files.config.write_text('base_model = "tiny"\n')
+    for there, here in (("code/rlvr/assets/sample/seq", str(SAMPLE / "seq")), ("oeisdata/seq", "oeisdata/seq")):
+        bundle.keep_provenance(files, {"num_tasks": "3", "corpus": there}, "")
+        assert tomllib.loads(files.config.read_text())["provenance"]["corpus"] == here
 
 
 def test_what_is_sent_up_runs_without_what_only_people_need(tmp_path, root):

@@ -22,17 +22,15 @@ from rlvr.colab import mirror as mirroring
 from rlvr.colab import supervisor as colab_supervisor
 from rlvr.cycles import COLAB_FILE, Run
 from rlvr.errors import RlvrError
-from rlvr.records import ColabSession
+from rlvr.records import ColabSession, Launch
 from rlvr.status import LIVING, StatusFile
-
-DEFAULT_GPU = "A100"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     up = verbs.add_parser("up", help="rent a VM that stays until `down`; again: nothing more is rented")
     add_gpu(up)
-    push = verbs.add_parser("push", help="copy the adapter and outcomes of a cycle to that VM")
+    push = verbs.add_parser("push", help="copy an adapter to that VM for a notebook of yours; train needs no push")
     push.add_argument("run", metavar="RUN", help=RUN_HELP)
     train = verbs.add_parser("train", help="the next cycle on that VM, which stays up")
     start.train_arguments(train)
@@ -45,16 +43,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     pull = verbs.add_parser("pull", help="fetch what is new of a run whose supervisor here is gone")
     pull.add_argument("run", metavar="RUN", help=RUN_HELP)
     pull.add_argument("--checkpoints", action="store_true", help="its checkpoints too")
-    stop = verbs.add_parser("stop", help="stop a run with a checkpoint and give its VM back; or just a VM")
+    stop = verbs.add_parser("stop", help="stop a run with a checkpoint and give its own VM back; or just a VM")
     stop.add_argument("run", metavar="RUN|VM", help=f"{RUN_HELP}; or the name or endpoint of a VM that ps lists")
     down = verbs.add_parser("down", help="give the VM of `up` back")
-    down.add_argument("--all", action="store_true", help="also every VM of this folder that no living run uses")
+    down.add_argument("--all", action="store_true", help="also every VM of this folder without a run to save")
     for each in (push, ps, pull, stop, down):
         add_auth(each)
+    for each in verbs.choices.values():
+        each.add_argument("--model", metavar="MODEL", default=argparse.SUPPRESS, help="of which a RUN is")
 
 
 def add_gpu(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--gpu", metavar="GPU", help=f"{', '.join(client.GPUS)}; default {DEFAULT_GPU}")
+    parser.add_argument("--gpu", metavar="GPU", help=f"{', '.join(client.GPUS)}; default {start.DEFAULT_GPU}")
     add_auth(parser)
 
 
@@ -67,18 +67,18 @@ def run_verb(args: argparse.Namespace) -> int:
 
 
 def up(args: argparse.Namespace) -> int:
-    gpu = client.check_gpu(args.gpu or DEFAULT_GPU)
+    gpu = client.check_gpu(args.gpu or start.DEFAULT_GPU)
     kept = vms.kept_session(args.auth)
     if kept is not None:
-        if args.gpu and kept.gpu != gpu:
-            raise RlvrError(f"VM {kept.session} with a {kept.gpu} is up already: rlvrctl.py colab down first")
+        if args.gpu:
+            refuse_other_gpu(kept, gpu)
         print(f"VM {kept.session} ({kept.gpu}) is up already.")
         return 0
     usage = colab_supervisor.check_account(colab_supervisor.Options(gpu, args.auth))
     if not cycles.model_names():
         raise RlvrError("no model here to train: make one with rlvrctl.py init --model NAME, then rent a VM")
     cost = colab_supervisor.cost_text(gpu, usage)
-    print(f"Balance {usage.balance:g} compute units. {cost} Renting a {gpu} ...", flush=True)
+    print(f"Balance {usage.balance:g} compute units. {cost} Renting {client.one(gpu)} ...", flush=True)
     name = colab_supervisor.session_name("up")
     kept = ColabSession(session=name, gpu=gpu, base="", own=False)
     # Written first: were this command interrupted now, `down` would still know the name.
@@ -90,10 +90,15 @@ def up(args: argparse.Namespace) -> int:
         raise
     records.write(COLAB_FILE, msgspec.structs.replace(kept, endpoint=rented.endpoint, started=time.time()))
     after = client.usage(args.auth)
-    colab_supervisor.remember_rate(gpu, usage, after)
-    print(f"VM {name} is up, {after.per_hour:g} compute units an hour from now on, used or not.")
+    rate = colab_supervisor.remember_rate(gpu, usage, after)
+    print(f"VM {name} is up, {colab_supervisor.rate_text(rate, after)} from now on, used or not.")
     start.say_next("rlvrctl.py colab train", "rlvrctl.py colab ps", "rlvrctl.py colab down")
     return 0
+
+
+def refuse_other_gpu(kept: ColabSession, gpu: str) -> None:
+    if kept.gpu != gpu:
+        raise RlvrError(f"VM {kept.session} with {client.one(kept.gpu)} is up already: rlvrctl.py colab down first")
 
 
 def needed_session(auth: str) -> ColabSession:
@@ -120,7 +125,9 @@ def push(args: argparse.Namespace) -> int:
 
 
 def train(args: argparse.Namespace) -> int:
-    kept = needed_session(args.auth)
+    kept = needed_session(args.auth or "")
+    if args.gpu:
+        refuse_other_gpu(kept, client.check_gpu(args.gpu))
     args.on_colab, args.gpu = True, kept.gpu
     return start.train(args, session=kept.session)
 
@@ -160,8 +167,10 @@ def warn_of_idle(sessions: list[client.Session], users: dict[str, vms.User]) -> 
         stop_it = f"rlvrctl.py colab stop {each.endpoint if each.name == client.ORPHAN else each.name} gives it back"
         if user.in_use:
             continue
-        if user.what:
-            what = f"{user.what}: {stop_it if user.run else 'rlvrctl.py colab down gives it back'}"
+        if user.has_work:
+            what = f"{user.what}: {user.way_out}"
+        elif user.what:
+            what = f"{user.what}: {'rlvrctl.py colab down gives it back' if user.kept else stop_it}"
         elif each.name == client.ORPHAN:
             what = f"it has no name here: unless you use it elsewhere, {stop_it}"
         elif each.name.startswith(vms.our_prefix()):
@@ -187,7 +196,10 @@ def pull(args: argparse.Namespace) -> int:
         return 0
     session = session_of(run)
     if session is None or not session.base:
-        raise RlvrError(f"{run} has no VM: what was fetched of it lies in {run.folder}")
+        if not supervisor.on_colab(run):
+            raise RlvrError(f"{run} did not run on Colab")
+        print(f"{run} is {status.state} and has no VM: what was fetched of it lies in {run.folder}.")
+        return 0
     bundle.clear_leftovers(run.files)
     state = mirroring.mirror(run, session, args.auth, checkpoints=args.checkpoints)
     steps = supervisor.status_of(run).step
@@ -200,6 +212,9 @@ def session_of(run: Run) -> ColabSession | None:
     return records.read(run.files.colab, ColabSession) if run.files.colab.exists() else None
 
 
+STAYS_UP = "the VM of colab up stays up: rlvrctl.py colab down gives it back"
+
+
 def stop(args: argparse.Namespace) -> int:
     for each in client.sessions(args.auth):
         if args.run in (each.name, each.endpoint) and args.run != client.ORPHAN:
@@ -207,7 +222,11 @@ def stop(args: argparse.Namespace) -> int:
     run = cycles.find_run(args.run, args.model)
     status = supervisor.status_of(run)
     if status.state in LIVING:
-        print(f"{run}: {supervisor.kill(run)}; then its VM is given back")
+        said = supervisor.kill(run)
+        if said != supervisor.TAKEN_OUT and supervisor.on_colab(run):
+            kept = records.read(run.files.launch, Launch).colab["session"]
+            said += f"; {STAYS_UP if kept else 'then its VM is given back'}"
+        print(f"{run}: {said}")
         return 0
     session = session_of(run)
     if session is None:
@@ -218,7 +237,8 @@ def stop(args: argparse.Namespace) -> int:
         if status.state in LIVING:
             raise RlvrError(f"{run} is {status.state} again: rlvrctl.py kill {run.name} stops it")
         StatusFile(run.files.status, status).write(state="running", message="its VM is given back")
-    print(f"{run}: its VM {session.session} saves a checkpoint, which is fetched, and is given back ...", flush=True)
+    then = "the VM is given back" if session.own else STAYS_UP
+    print(f"{run}: on {session.session} a checkpoint is saved and fetched; {then} ...", flush=True)
     with run.files.log.open("a", encoding="utf-8") as log_file, contextlib.redirect_stdout(log_file):
         colab_supervisor.supervise(run, stop=[signal.SIGTERM])
     status = supervisor.status_of(run)
@@ -239,22 +259,27 @@ def down(args: argparse.Namespace) -> int:
         if users := vms.runs_on(kept.session):
             names = " ".join(run.name for run in users)
             raise RlvrError(f"VM {kept.session} is used by {names}: rlvrctl.py kill {names} first")
-        give_back(client.Session(kept.session, kept.endpoint, kept.gpu), auth=args.auth)
+        session = client.Session(kept.session, kept.endpoint, kept.gpu)
+        user = vms.user_of(session, vms.users_of_vms())
+        if user.has_work and client.find(kept.session, kept.endpoint, args.auth):
+            raise RlvrError(f"VM {kept.session}: {user.what}: {user.way_out}")
+        give_back(session, auth=args.auth)
         COLAB_FILE.unlink()
     elif not args.all:
         print("No VM was rented with colab up.")
-    users = vms.users_of_vms()
+    users, spared = vms.users_of_vms(), False
     for each in client.sessions(args.auth) if args.all else ():
         user = vms.user_of(each, users)
-        if not user.in_use and (user.run or each.name.startswith(vms.our_prefix())):
+        spared |= user.has_work
+        if not (user.in_use or user.has_work) and (user.run or each.name.startswith(vms.our_prefix())):
             give_back(each, args.auth)
     warn_of_idle(client.sessions(args.auth), vms.users_of_vms())
-    return 0
+    return 1 if spared else 0
 
 
 def give_back(session: client.Session, auth: str) -> None:
-    vms.give_back(session, auth)
-    print(f"VM {session.name if session.name != client.ORPHAN else session.endpoint} is given back.")
+    outcome = vms.give_back(session, auth)
+    print(f"VM {session.name if session.name != client.ORPHAN else session.endpoint} {outcome}.")
 
 
 VERBS = {

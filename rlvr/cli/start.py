@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rlvr import config, cycles, environment, folders, layer_files, layers, presets, records, runs, supervisor
 from rlvr.budget import preview
@@ -15,10 +15,15 @@ from rlvr.cli import RUN_HELP, Command
 from rlvr.config import EvalConfig, RunConfig, TrainConfig
 from rlvr.cycles import Run
 from rlvr.errors import RlvrError
+from rlvr.machine import Gpu
 from rlvr.records import Step
 from rlvr.status import LIVING
 
+if TYPE_CHECKING:
+    from rlvr.colab.supervisor import Options
+
 COMMAND_LINE = "command line"
+DEFAULT_GPU = "A100"
 
 # ---------------------------------------------------------------------------------------------------------------------
 # init
@@ -71,10 +76,10 @@ def train_arguments(parser: argparse.ArgumentParser) -> None:
     colab.add_argument(
         "--on-colab", action="store_true", help="rent a VM for this cycle, mirror it here, give it back"
     )
-    colab.add_argument("--gpu", metavar="GPU", default="A100", help="T4, L4, G4, A100 or H100; default A100")
-    colab.add_argument("--auth", choices=("oauth2", "adc"), default="", help="how the Colab client logs in")
+    colab.add_argument("--gpu", metavar="GPU", help=f"T4, L4, G4, A100 or H100; default {DEFAULT_GPU}")
+    colab.add_argument("--auth", choices=("oauth2", "adc"), help="how the Colab client logs in")
     colab.add_argument(
-        "--max-restarts", type=int, default=3, metavar="N", help="new VMs for ones that were taken back; default 3"
+        "--max-restarts", type=int, metavar="N", help="new VMs for ones that were taken back; default 3"
     )
 
 
@@ -82,6 +87,7 @@ def train(args: argparse.Namespace, session: str = "") -> int:
     """Start the next cycle; `session` is a Colab VM that is up and stays up."""
     model = cycles.choose_model(args.model)
     overrides = read_overrides(args, TrainConfig)
+    rented = colab_options(args, session)
     parent = "" if args.from_base else args.parent or runs.LATEST
     if not args.dry_run:
         supervisor.start_waiting()
@@ -89,16 +95,17 @@ def train(args: argparse.Namespace, session: str = "") -> int:
     if args.dry_run:
         for text in plan.notes:
             say(text)
-        return show_plan(model, plan)
+        return show_plan(model, plan, rented)
     busy = [run for run in cycles.cycle_runs(model) if supervisor.status_of(run).state in LIVING]
-    colab = prepare_colab(args, plan, session) if args.on_colab else None
+    if rented:
+        say_cost(model, plan.config, rented)
     run = runs.begin_cycle(
         model,
         overrides,
         parent=parent,
         after=args.after or "",
-        queue=not args.no_queue and (colab is None or bool(session)),  # a VM of its own is not waited for
-        colab=colab,
+        queue=not args.no_queue and (rented is None or bool(session)),  # a VM of its own is not waited for
+        colab=rented._asdict() if rented else None,
         notice=say,
     )
     if args.save:
@@ -116,33 +123,74 @@ def say(text: str) -> None:
     print(f"note: {text}", file=sys.stderr)
 
 
-def prepare_colab(args: argparse.Namespace, plan: runs.Plan, session: str) -> dict[str, Any]:
-    """Check the account and the config for a rented VM and print what it will cost; the options of the run."""
-    from rlvr.colab import supervisor as colab_supervisor
+def colab_options(args: argparse.Namespace, session: str) -> "Options | None":
+    """What was asked for of a rented VM; None for a cycle on this machine.
+
+    Raises:
+        RlvrError: for what Colab does not have, and for an option that would do nothing here.
+    """
+    if not args.on_colab:
+        for flag, value in (("--gpu", args.gpu), ("--auth", args.auth), ("--max-restarts", args.max_restarts)):
+            if value is not None:
+                raise RlvrError(f"{flag} {value} is for a rented VM: give --on-colab too, or leave it out")
+        return None
+
+    from rlvr.colab import client
     from rlvr.colab.supervisor import Options
 
-    options = Options(args.gpu.upper(), args.auth, args.max_restarts, session)
-    usage = colab_supervisor.check_account(options)
-    colab_supervisor.make_spec(plan.config, warm=False, resume=False)
-    print(f"Colab: {usage.balance:g} compute units. {colab_supervisor.cost_text(options.gpu, usage)}")
-    return options._asdict()
+    options = Options(client.check_gpu(args.gpu or DEFAULT_GPU), args.auth or "", session=session)
+    if args.max_restarts is None:
+        return options
+    if args.max_restarts < 0:
+        raise RlvrError(f"--max-restarts {args.max_restarts}: give 0 or more")
+    return options._replace(max_restarts=args.max_restarts)
 
 
-def show_plan(model: str, plan: runs.Plan) -> int:
+def say_cost(model: str, plan_config: TrainConfig, rented: "Options") -> None:
+    """Check the account and the config for a rented VM, and print what it will cost."""
+    from rlvr.colab import supervisor as colab_supervisor
+
+    usage = colab_supervisor.check_account(rented)
+    colab_supervisor.check_config(plan_config)
+    steps = colab_supervisor.steps_on(model, rented.gpu)
+    print(f"Colab: {usage.balance:g} compute units. {colab_supervisor.cost_text(rented.gpu, usage)}")
+    print(f"This cycle: {colab_supervisor.cycle_cost(rented.gpu, plan_config, steps, usage.balance)}.", flush=True)
+
+
+def show_plan(model: str, plan: runs.Plan, rented: "Options | None" = None) -> int:
     """Print what a cycle would run with, as TOML with a comment a line, and what it would cost."""
     print(f"# The next cycle of {model}: " + (f"warm start from {plan.warm_from}" if plan.warm_from else "cold start"))
     for name, value in vars(plan.config).items():
         print(f"{f'{name} = {layer_files.toml_text(value)}':<60} # {plan.origins[name]}")
     print()
-    earlier: list[Step] = []
-    for run in cycles.cycle_runs(model)[-3:]:
-        if run.files.metrics.exists():
-            earlier += records.read_lines(run.files.metrics, Step)
-    rows = preview(plan.config, earlier)
+    if rented:
+        rows = preview_on_colab(model, plan.config, rented.gpu)
+    else:
+        earlier: list[Step] = []
+        for run in cycles.cycle_runs(model)[-3:]:
+            if run.files.metrics.exists():
+                earlier += records.read_lines(run.files.metrics, Step)
+        rows = preview(plan.config, earlier)
     width = max(len(name) for name, _ in rows)
     for name, value in rows:
         print(f"# {name:>{width}}  {value}")
     return 0
+
+
+def preview_on_colab(model: str, plan_config: TrainConfig, gpu: str) -> list[tuple[str, str]]:
+    """The rows of a dry run for a rented GPU; Colab is not asked for anything."""
+    from rlvr.colab import client
+    from rlvr.colab import supervisor as colab_supervisor
+
+    colab_supervisor.check_config(plan_config)
+    steps = colab_supervisor.steps_on(model, gpu)
+    memory_mib = client.GPUS[gpu]
+    rows = preview(plan_config, steps, Gpu(f"{client.one(gpu)} of Colab", memory_mib, memory_mib, ""))
+    return [
+        ("on", f"{client.one(gpu)} of Colab"),
+        *rows,
+        ("cost", colab_supervisor.cycle_cost(gpu, plan_config, steps)),
+    ]
 
 
 def add_overrides(parser: argparse.ArgumentParser, config_class: type[RunConfig]) -> None:

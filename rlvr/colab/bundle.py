@@ -26,6 +26,12 @@ DISTRIBUTION = "oeis-rlvr"
 NOT_PINNED = ("torch",)
 """Left as the VM has them: its torch fits its driver."""
 
+CODE = "code"
+"""The folder on the VM that the project's own files go to."""
+
+MODULES = ("oeis_parser", "oeis_rlvr", "gemma4_oeis_rlvr", "eval_oeis", "rlvrctl", "rlvrviz", "rlvrtui")
+"""The programs beside the package: in site-packages they have neighbours."""
+
 PIECE_PREFIX = ".piece-"
 """What the folders begin with in which a piece is unpacked, beside the files that it is for."""
 
@@ -69,27 +75,34 @@ def requirements() -> Requirements:
 def code_files() -> list[Path]:
     """The project's own files, relative to its root."""
     package = [path for path in (ROOT / "rlvr").rglob("*") if path.is_file() and "__pycache__" not in path.parts]
-    return sorted(path.relative_to(ROOT) for path in [*ROOT.glob("*.py"), ROOT / "pyproject.toml", *package])
+    return sorted(path.relative_to(ROOT) for path in [*(ROOT / f"{name}.py" for name in MODULES), *package])
 
 
 def make_bundle(
     target: Path, files: RunFiles, *, spec: dict[str, Any], parent: Path | None, checkpoint: Path | None
 ) -> None:
-    """Write the archive: code, spec, the run's files as far as a resume needs them, the adapter of a warm start."""
+    """Write the archive: code, spec, the run's files as far as a resume needs them, the adapter of a warm start.
+
+    They lie as `remote.py` says; spec["cycle"] and spec["parent"] name the folders of the run and of that adapter.
+    """
     with tarfile.open(target, "w:gz", compresslevel=6) as archive:
         for path in code_files():
-            archive.add(ROOT / path, f"code/{path}")
-        archive.add(files.config, f"run/{files.config.name}")
+            archive.add(ROOT / path, f"{CODE}/{path}")
+        cycle = spec["cycle"]
+        link = tarfile.TarInfo("run")
+        link.type, link.linkname = tarfile.SYMTYPE, cycle
+        archive.addfile(link)
+        archive.add(files.config, f"{cycle}/{files.config.name}")
         if checkpoint is not None:
-            archive.add(checkpoint, f"run/{files.checkpoints.name}/{checkpoint.name}")
+            archive.add(checkpoint, f"{cycle}/{files.checkpoints.name}/{checkpoint.name}")
             for path in (files.metrics, files.trace, files.tasks):
                 if path.exists():
-                    archive.add(path, f"run/{path.name}")
+                    archive.add(path, f"{cycle}/{path.name}")
         if parent is not None:
-            archive.add(parent, "parent/adapter")
+            archive.add(parent, spec["parent"])
             outcomes = RunFiles(parent.parent).outcomes
             if outcomes.exists():
-                archive.add(outcomes, f"parent/{outcomes.name}")
+                archive.add(outcomes, f"{Path(spec['parent']).parent}/{outcomes.name}")
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "spec.json"
             file.write_text(json.dumps(spec), encoding="utf-8")
@@ -177,6 +190,9 @@ def keep_provenance(files: RunFiles, about: dict[str, Any], parent: str) -> None
     """Write into the run's own config what the trainer on the VM recorded: versions, data, machine."""
     here = tomllib.loads(files.config.read_text(encoding="utf-8")).get("provenance", {})
     about = {**about, "parent": parent}
+    corpus = Path(about.get("corpus", ""))
+    if corpus.parts[:1] == (CODE,):  # the bundled sample, which is here too
+        about["corpus"] = str(ROOT.joinpath(*corpus.parts[1:]))
     if "num_tasks" in about and about != here:
         config, origins = resolve(TrainConfig, read_layers(files.config, TrainConfig))
         write_snapshot(files.config, config, origins, about)

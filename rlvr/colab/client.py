@@ -9,7 +9,6 @@ It also forgets the name of a VM that did not answer once: so a VM is known by i
 Written against google-colab-cli 0.7.5.
 """
 
-import contextlib
 import json
 import os
 import re
@@ -21,7 +20,9 @@ from typing import Any, NamedTuple
 
 from rlvr.errors import RlvrError
 
-GPUS = ("T4", "L4", "G4", "A100", "H100")
+GPUS = {"T4": 15_360, "L4": 23_034, "G4": 97_887, "A100": 40_960, "H100": 81_559}
+"""What Colab rents -> its memory in MiB, as nvidia-smi tells it; there are A100s with twice as much."""
+
 AUTHS = ("oauth2", "adc")
 CALL_TIMEOUT_S = 180.0
 NEW_TIMEOUT_S = 900.0
@@ -36,11 +37,31 @@ ORPHAN = "?"
 """What the client calls a VM that it has no name for."""
 
 SECRETS = re.compile(
-    r"""(?ix) ya29\.[\w.-]+ | \b1//[\w-]{20,} | \b4/0[\w-]{20,} | \bhf_[a-z0-9]{16,} | bearer\s+[\w.~+/=-]+
-    | (?<=://) [^\s/@:]+ : [^\s/@]+ (?=@)
-    | (?: [\w-]*token | authorization | client_secret | code_challenge ) ["']? \s* [=:] \s*
-      (?: bearer \s+ )? ["']? [^\s"'&,)}]+"""
+    r"""(?x)
+    # A secret by its form: of Google, Hugging Face, GitHub, OpenAI; a JSON Web Token, a private key, a login in a URL.
+      \bya29\.[\w.-]+ | \b1//[\w-]{20,} | \b4/0[\w-]{20,} | \bGOCSPX-[\w-]+ | \bAIza[\w-]{20,}
+    | \bhf_[A-Za-z0-9]{16,} | \bgh[opsur]_[A-Za-z0-9]{16,} | \bgithub_pat_\w{16,} | \bsk-[\w-]{20,}
+    | \beyJ[\w-]{6,}(?:\.[\w-]*){0,4}
+    | -----BEGIN[ ][A-Z ]*PRIVATE[ ]KEY-----[^-]*(?:-----END[ ][A-Z ]*PRIVATE[ ]KEY-----)?
+    | (?<=://)[^\s/@:]*:[^\s/@]+(?=@)
+    # By the name before it. Cookies stand one beside the other, to the end of the line or of the string.
+    | (?i: (?<![\w-])(?:set-)?cookie\\?["']?[ \t]*[=:][ \t]*)(?:"[^"\n]+"|'[^'\n]+'|[^"'\n]+)
+    | (?i: (?<![\w-])(?:proxy-)?authorization\\?["']?[ \t]*[=:][ \t]*\\?["']?
+           (?:(?:basic|bearer|digest|negotiate|token)[ \t]+)?)[^\s"'&,)}]+
+    | (?i: \bbearer)[ \t]+[\w.~+/=-]{8,}
+    | (?<![\w-])(?:
+        [A-Z0-9_]*TOKEN
+      | (?i: (?!per-)[\w-]*-token
+           | [\w-]*(?:access|api|auth|csrf|proxy|refresh|secret|security|session|xsrf)_?token
+           | (?:[\w-]*_)?(?:gh|github|gitlab|hf|hub|id|kaggle|pypi|user|wandb)_?token
+           | [\w-]*(?:api[_-]?key|secret|secret[_-]?key|access[_-]?key|password|passwd|passphrase)
+           | code_challenge | code_verifier )
+      )\\?["']?[ \t]*[=:][ \t]*\\?(?:"[^"\n]+"|'[^'\n]+'|["']?[^\s"'&,)}]+)
+    # "prompt token: 99" is a count: after the word alone only what is as long as a secret.
+    | (?i: (?<![\w-])token\\?["']?[ \t]*[=:][ \t]*\\?["']?)(?!\d+\b)[^\s"'&,)}<]{6,}"""
 )
+"""What is taken out of every text. Rather a word too many than one too few; but what a trainer prints of its own, such
+as pad_token='<pad>', stays."""
 
 
 class Session(NamedTuple):
@@ -187,6 +208,15 @@ def check_gpu(gpu: str) -> str:
     return gpu.upper()
 
 
+def one(gpu: str) -> str:
+    """The GPU's name with its article.
+
+    >>> one("A100"), one("T4")
+    ('an A100', 'a T4')
+    """
+    return f"{'an' if gpu[:1] in 'AEFHILMNORSX' else 'a'} {gpu}"
+
+
 def usage(auth: str = "") -> Usage:
     """Balance and rate of the account."""
     called = call("usage", auth=auth)
@@ -247,7 +277,8 @@ def new(name: str, gpu: str, auth: str = "") -> Session:
             if each.hardware == gpu:
                 return each
             stop(name, each.endpoint, auth)
-            raise RlvrError(f"Colab gave a {each.hardware} instead of a {gpu}: it was given back: try again later")
+            wrong = f"Colab gave {one(each.hardware)} instead of {one(gpu)}"
+            raise RlvrError(f"{wrong}: it was given back: try again later")
     strays = ", ".join(each.endpoint for each in after)
     raise RlvrError(
         f"{error}; meanwhile a VM {strays} came up, which costs money: rlvrctl.py colab stop {strays}"
@@ -256,20 +287,31 @@ def new(name: str, gpu: str, auth: str = "") -> Session:
     )
 
 
-def stop(name: str, endpoint: str = "", auth: str = "") -> bool:
-    """Give a VM back; true when it is gone from the server's list, which is the only proof."""
-    with contextlib.suppress(Gone):
+GIVEN_BACK, NOT_LISTED, LISTED = "is given back", "is not on Colab's list", ""
+
+
+def stop(name: str, endpoint: str = "", auth: str = "") -> str:
+    """Give a VM back: GIVEN_BACK, or NOT_LISTED where there was none, or, when it is still on Colab's list, LISTED.
+
+    That list is the only proof. What is no cost any more is true.
+    """
+    before = find(name, endpoint, auth)  # also lets the client forget a VM that was taken back
+    gone = NOT_LISTED if before is None else GIVEN_BACK
+    try:
         call("stop", "-s", name, auth=auth)
+        gone = GIVEN_BACK
+    except Gone:
+        pass
     left = find(name, endpoint, auth)
     if left is None:
-        return True
+        return gone
     # The client has forgotten its name: it stops what a list of its own tells it.
     entry = {"name": "left", "token": "", "url": "http://127.0.0.1:9", "endpoint": left.endpoint}
     with tempfile.TemporaryDirectory(prefix="rlvr-colab-") as folder:
         file = Path(folder) / "sessions.json"
         file.write_text(json.dumps({"left": entry}), encoding="utf-8")
         call("--config", str(file), "stop", "-s", "left", auth=auth)
-    return find(name, left.endpoint, auth) is None
+    return GIVEN_BACK if find(name, left.endpoint, auth) is None else LISTED
 
 
 def upload(name: str, local: Path, remote: str, auth: str = "") -> None:

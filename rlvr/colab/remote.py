@@ -2,8 +2,10 @@
 
     python remote.py BASE          (uploaded and started by rlvr/colab/supervisor.py; standard library only)
 
-BASE holds spec.json (what to do), code/ (the project), run/ (the cycle's folder), parent/ (the adapter of a warm
-start). `pack` is called by code that the local side executes: it keeps no state, the other side says what it has.
+BASE is laid out as the folder that holds training/ on the other side, so that what is printed names the same paths:
+training/M/NNN/ is the cycle, training/M/PPP/ the parent that it starts from. Beside it lie spec.json (what to do),
+code/ (the project) and the link run -> training/M/NNN. `pack` is called by code that the local side executes: it keeps
+no state, the other side says what it has.
 """
 
 import contextlib
@@ -144,17 +146,16 @@ def supervise(base):
     try:
         with open(os.path.join(base, "spec.json")) as file:
             spec = json.load(file)
-        code_folder = os.path.join(base, "code")
         write_state(base, phase="installing packages")
         code, error = install(steps, spec), "pip could not install the packages"
-        if code == 0 and spec["fetch_corpus"]:
+        if code == 0 and spec["fetch_corpus"] is not None:
             write_state(base, phase="fetching the OEIS corpus")
-            fetch = [sys.executable, "rlvrctl.py", "corpus", "fetch", *spec["fetch_corpus"]]
-            code, error = steps.run(fetch, cwd=code_folder), "the OEIS corpus could not be fetched"
+            fetch = [sys.executable, "-u", "code/rlvrctl.py", "corpus", "fetch", *spec["fetch_corpus"]]
+            code, error = steps.run(fetch, cwd=base), "the OEIS corpus could not be fetched"
         if code == 0:
             write_state(base, phase="training")
-            trainer = [sys.executable, "-u", "gemma4_oeis_rlvr.py", *spec["arguments"]]
-            code, error = steps.run(trainer, cwd=code_folder), ""
+            trainer = [sys.executable, "-u", "code/gemma4_oeis_rlvr.py", *spec["arguments"]]
+            code, error = steps.run(trainer, cwd=base), ""
         if steps.stopped and code:
             code, error = 143, ""
     except Exception as failure:
@@ -277,6 +278,9 @@ def pack(base, have, log_bytes, have_checkpoints, with_adapter, part_bytes):
         about = tomllib.load(file).get("provenance", {})
         with open(os.path.join(base, "spec.json")) as spec:
             about.update(json.load(spec)["about"])
+        if "corpus" in about:
+            corpus, root = os.path.realpath(os.path.join(base, about["corpus"])), os.path.realpath(base)
+            about["corpus"] = os.path.relpath(corpus, root)  # the other side has its like
     empty = not (manifest["files"] or manifest["checkpoints"] or manifest["adapter"])
     if empty and manifest["log_bytes"] == log_bytes:
         manifest = None

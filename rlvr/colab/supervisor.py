@@ -23,14 +23,16 @@ from typing import Any, NamedTuple
 import msgspec
 
 from rlvr import cycles, records, supervisor
+from rlvr.budget import cycle_time
 from rlvr.colab import bundle, client, remote
 from rlvr.colab import mirror as mirroring
 from rlvr.colab.client import Gone, Refused, Unreachable
 from rlvr.config import TrainConfig, read_layers, resolve
 from rlvr.cycles import Run, RunFiles
 from rlvr.errors import RlvrError
+from rlvr.listing import duration_text
 from rlvr.provenance import git_revision
-from rlvr.records import ColabSession, Launch
+from rlvr.records import ColabSession, Launch, Step
 from rlvr.status import StatusFile
 
 POLL_S = float(os.environ.get("RLVR_COLAB_POLL_S", "15"))
@@ -136,10 +138,35 @@ def check_account(options: Options) -> client.Usage:
 
 def cost_text(gpu: str, usage: client.Usage) -> str:
     """What an hour costs, as far as it is known: Colab tells the rate only while a VM is up, so it is remembered."""
+    rate, one = known_rates().get(gpu), client.one(gpu)
+    if not rate:
+        return f"The rate of {one} is told, and remembered, once the first one is up: rlvrctl.py colab ps."
+    left = f"what is left lasts {usage.balance / rate:.1f} h" if usage.balance > 0 else "nothing is left for it"
+    return f"{one[0].upper()}{one[1:]} took {rate:g} an hour last time: {left}."
+
+
+def cycle_cost(gpu: str, config: TrainConfig, steps: Sequence[Step], balance: float = float("inf")) -> str:
+    """What a cycle takes of the compute units, as far as it is known, by the steps of one on such a GPU."""
+    if not steps:
+        return f"not known: no earlier cycle of this model ran on {client.one(gpu)}"
+    seconds = cycle_time(config, steps).total_s
     rate = known_rates().get(gpu)
     if not rate:
-        return f"The rate of a {gpu} is told, and remembered, once the first one is up: rlvrctl.py colab ps."
-    return f"A {gpu} took {rate:g} an hour last time: what is left lasts {usage.balance / rate:.1f} h."
+        return f"{duration_text(seconds)} of training, at a rate that is not known"
+    units = rate * seconds / 3600
+    text = f"about {units:.1f} compute units" if units >= 0.1 else "less than 0.1 compute units"
+    more = f", more than the {balance:g} that are left" if units > balance else ""
+    return f"{text} for {duration_text(seconds)} of training{more}, and what the VM takes to get ready"
+
+
+def steps_on(model: str, gpu: str) -> list[Step]:
+    """The steps of the model's last cycle that ran on such a GPU of Colab."""
+    steps: list[Step] = []
+    for run in cycles.cycle_runs(model):
+        with contextlib.suppress(RlvrError):  # one without a launch.json
+            if records.read(run.files.launch, Launch).colab.get("gpu") == gpu and run.files.metrics.exists():
+                steps = list(records.read_lines(run.files.metrics, Step)) or steps
+    return steps
 
 
 def known_rates() -> dict[str, float]:
@@ -300,19 +327,55 @@ def provision(run: Run, launch: Launch, options: Options, status: StatusFile, st
     config, _ = resolve(TrainConfig, read_layers(run.files.config, TrainConfig))
     parent = parent_of(run, launch)
     checkpoint = last_checkpoint(run.files)
-    spec = make_spec(config, parent is not None, checkpoint is not None)
+    spec = make_spec(config, cycle_there(run), parent_there(run, parent), resume=checkpoint is not None)
     if parent is not None:
         cycles.link_parent(run.files, parent)
+    # No other attempt, on a VM that stays up, may have this folder.
+    folder_name = re.sub(r"[^\w-]", "-", f"rlvr-{run.model}-{run.name}-{secrets.token_hex(3)}")
+    with tempfile.TemporaryDirectory(prefix="rlvr-colab-") as folder:
+        # Before the VM: what cannot be packed costs nothing.
+        archive = Path(folder) / f"{folder_name}.tar.gz"
+        try:
+            bundle.make_bundle(archive, run.files, spec=spec, parent=parent, checkpoint=checkpoint)
+        except OSError as error:
+            raise RlvrError(f"{error.filename or folder}: cannot be packed for the VM: {error.strerror}") from None
+        mebibytes, sha256 = archive.stat().st_size / 2**20, hashlib.sha256(archive.read_bytes()).hexdigest()
+        parts = bundle.cut(archive, mirroring.PART_BYTES)
+        session = rent(run, options, status)
+        check_stop(stop)
+        status.write(message=f"on Colab {options.gpu}: sending the project up")
+        say(f"sending {mebibytes:.1f} MiB up")
+        for part in parts:
+            patiently(client.upload, session.session, part, f"content/{part.name}", options.auth)
+            check_stop(stop)
+    start = START.format(name=folder_name, parts=len(parts), sha256=sha256)
+    started = client.execute(session.session, start, options.auth)
+    session = msgspec.structs.replace(session, base=started["base"])
+    records.write(run.files.colab, session)
+    return session
+
+
+def rent(run: Run, options: Options, status: StatusFile) -> ColabSession:
+    """The VM of `colab up`, where it is still there; else a new one.
+
+    Raises:
+        RlvrError: when no VM is to be had.
+    """
     own = not options.session
     name = options.session or session_name(f"{run.model[:20]}-{run.name}")
     session = ColabSession(session=name, gpu=options.gpu, base="", own=own, started=time.time())
     found = None if own else client.find(name, "", options.auth)
     if found is None:
         status.write(message=f"on Colab {options.gpu}: waiting for a VM")
-        records.write(run.files.colab, session)
         kept = None if own else forget_kept(options)
         before = client.usage(options.auth)
-        found = client.new(name, options.gpu, options.auth)
+        # Written first: were this process ended now, the name would still be known.
+        records.write(run.files.colab, session)
+        try:
+            found = client.new(name, options.gpu, options.auth)
+        except Refused:
+            run.files.colab.unlink()  # there is none to give back
+            raise
         session = msgspec.structs.replace(session, endpoint=found.endpoint)
         records.write(run.files.colab, session)
         if kept is not None:
@@ -320,27 +383,17 @@ def provision(run: Run, launch: Launch, options: Options, status: StatusFile, st
         usage = client.usage(options.auth)
         rate = remember_rate(options.gpu, before, usage)
         session = msgspec.structs.replace(session, per_hour=rate)
-        say(f"VM {name} is up; balance {usage.balance:g} compute units, {usage.per_hour:g} an hour from now on")
+        say(f"VM {name} is up; balance {usage.balance:g}, {rate_text(rate, usage)} from now on")
     session = msgspec.structs.replace(session, endpoint=found.endpoint)
     records.write(run.files.colab, session)
-    check_stop(stop)
-    status.write(message=f"on Colab {options.gpu}: sending the project up")
-    # No other attempt, on a VM that stays up, may have this folder.
-    folder_name = re.sub(r"[^\w-]", "-", f"rlvr-{run.model}-{run.name}-{secrets.token_hex(3)}")
-    with tempfile.TemporaryDirectory(prefix="rlvr-colab-") as folder:
-        archive = Path(folder) / f"{folder_name}.tar.gz"
-        bundle.make_bundle(archive, run.files, spec=spec, parent=parent, checkpoint=checkpoint)
-        say(f"sending {archive.stat().st_size / 2**20:.1f} MiB up")
-        sha256 = hashlib.sha256(archive.read_bytes()).hexdigest()
-        parts = bundle.cut(archive, mirroring.PART_BYTES)
-        for part in parts:
-            patiently(client.upload, name, part, f"content/{part.name}", options.auth)
-            check_stop(stop)
-    start = START.format(name=folder_name, parts=len(parts), sha256=sha256)
-    started = client.execute(name, start, options.auth)
-    session = msgspec.structs.replace(session, base=started["base"])
-    records.write(run.files.colab, session)
     return session
+
+
+def rate_text(rate: float, usage: client.Usage) -> str:
+    """What an hour of a VM takes from now on, and of all that are up where it is not the only one."""
+    if rate and abs(rate - usage.per_hour) >= 0.01:
+        return f"{rate:g} compute units an hour, {usage.per_hour:g} for all {usage.assignments} VMs of the account,"
+    return f"{usage.per_hour:g} compute units an hour"
 
 
 def forget_kept(options: Options) -> ColabSession | None:
@@ -354,7 +407,7 @@ def forget_kept(options: Options) -> ColabSession | None:
     kept = records.read(cycles.COLAB_FILE, ColabSession)
     if kept.session != options.session:
         return None
-    if not client.stop(kept.session, kept.endpoint, options.auth):
+    if client.stop(kept.session, kept.endpoint, options.auth) == client.LISTED:
         raise RlvrError(f"VM {kept.session} does not work and cannot be stopped: rlvrctl.py colab down")
     return kept
 
@@ -383,15 +436,37 @@ def folder_tag() -> str:
     return hashlib.sha256(os.fsencode(cycles.TRAINING_DIR.resolve())).hexdigest()[:4]
 
 
-def make_spec(config: TrainConfig, warm: bool, resume: bool) -> dict[str, Any]:
+def cycle_there(run: Run) -> str:
+    """Where the folder of a run lies on the VM, as its own log names it."""
+    return f"{run.training_dir.name}/{run.model}/{run.name}"
+
+
+def parent_there(run: Run, adapter: Path | None) -> str:
+    """Where the adapter that a run starts from lies on the VM: one from elsewhere has a place of its own."""
+    if adapter is None:
+        return ""
+    training = run.training_dir.resolve()
+    if adapter.resolve().is_relative_to(training):
+        return f"{run.training_dir.name}/{adapter.resolve().relative_to(training)}"
+    return "parent/adapter"
+
+
+def check_config(config: TrainConfig) -> None:
+    """Raise RlvrError for a config that names something of this machine."""
+    make_spec(config, "")
+
+
+def make_spec(config: TrainConfig, cycle: str, parent: str = "", *, resume: bool = False) -> dict[str, Any]:
     """What the supervisor on the VM has to do.
+
+    `cycle` and `parent` are folders there, with `parent` empty for a cold start.
 
     Raises:
         RlvrError: for a config that names something of this machine.
     """
     requirements = bundle.requirements()
-    arguments = ["--config", "../run/config.toml", "--cycle", "../run"]
-    arguments += ["--parent", "../parent/adapter"] if warm else []
+    arguments = ["--config", f"{cycle}/config.toml", "--cycle", cycle]
+    arguments += ["--parent", parent] if parent else []
     arguments += ["--resume"] if resume else []
     corpus_here = config.corpus_dir
     if corpus_here:
@@ -401,7 +476,7 @@ def make_spec(config: TrainConfig, warm: bool, resume: bool) -> dict[str, Any]:
                 f"corpus_dir = {corpus_here!r} is a folder of this machine: leave it empty, then the VM fetches the "
                 "whole OEIS, or name the bundled sample"
             )
-        arguments += ["--corpus-dir", str(path.relative_to(bundle.ROOT))]
+        arguments += ["--corpus-dir", f"{bundle.CODE}/{path.relative_to(bundle.ROOT)}"]
     if Path(config.base_model).expanduser().is_dir() and config.base_model != "tiny":
         raise RlvrError(f"base_model = {config.base_model!r} is a folder of this machine: name a model of the Hub")
     revision = git_revision(bundle.ROOT)
@@ -411,6 +486,8 @@ def make_spec(config: TrainConfig, warm: bool, resume: bool) -> dict[str, Any]:
         "ranges": requirements.ranges,
         "gpu_requirements": requirements.gpu,
         "fetch_corpus": fetch if config.environment == "oeis" and not corpus_here else None,
+        "cycle": cycle,
+        "parent": parent,
         "arguments": arguments,
         "about": {"git_revision": revision} if revision else {},
     }
@@ -488,9 +565,9 @@ def tear_down(run: Run, options: Options) -> str:
         return ""
     for _ in range(TEAR_DOWN_ATTEMPTS):
         try:
-            if client.stop(session.session, session.endpoint, options.auth):
+            if outcome := client.stop(session.session, session.endpoint, options.auth):
                 run.files.colab.unlink()
-                say(f"VM {session.session} is given back{cost_of(session)}")
+                say(f"VM {session.session} {outcome}{cost_of(session)}")
                 return ""
             say(f"VM {session.session} is still on Colab's list")
         except RlvrError as error:

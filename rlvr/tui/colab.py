@@ -56,7 +56,7 @@ class ColabPage(Page):
         vm = self.chosen
         if vm is None:
             return
-        text = f"{vm.what[:1].upper()}{vm.what[1:]}.\n\nWhat was not fetched from it is lost."
+        text = f"What for: {vm.what}.\n\nWhat was not fetched from it is lost."
         if await self.app.push_screen_wait(
             Confirm(f"Give {vm.endpoint} back", text, [("stop", "Give it back", "error")])
         ):
@@ -112,5 +112,4 @@ def give_back(vm: Vm) -> str:
     """
     session = client.Session(vm.name, vm.endpoint, vm.gpu)
     vms.refuse_used(session)
-    vms.give_back(session)
-    return f"{vm.endpoint} is given back"
+    return f"{vm.endpoint} {vms.give_back(session)}"
