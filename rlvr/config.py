@@ -369,7 +369,9 @@ def read_layers(path: Path, config_class: type[RunConfig]) -> list[Layer]:
 def preset_layer(name: str, config_class: type[RunConfig]) -> Layer:
     """The values of a preset that this config class knows."""
     if name not in PRESETS:
-        raise RlvrError(f"unknown preset {name!r}: known are {', '.join(PRESETS)}")
+        near = difflib.get_close_matches(name, PRESETS, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(PRESETS)}"
+        raise RlvrError(f"unknown preset {name!r}: {hint}")
     known = keys(config_class)
     return f"preset {name}", {key: value for key, value in PRESETS[name].items() if key in known}
 

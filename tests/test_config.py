@@ -147,3 +147,15 @@ def test_a_missing_or_undecodable_file_is_refused_by_name(tmp_path):
 def test_a_bad_flag_is_refused(flags):
     with pytest.raises(RlvrError):
         from_flags(*flags)
+
+
+@pytest.mark.parametrize(("name", "hint"), [("tinny", "did you mean 'tiny'?"), ("xyzzy", "known: gemma4-e2b, ")])
+def test_an_unknown_preset_gets_the_nearest(name, hint):
+    with pytest.raises(RlvrError, match=f"unknown preset {name!r}: {hint}".replace("?", r"\?")):
+        from_flags("--preset", name)
+
+
+def test_an_unknown_key_that_is_like_no_other_is_one_short_line(tmp_path):
+    (tmp_path / "some.toml").write_text("xyzzy = 1")
+    with pytest.raises(RlvrError, match=r"unknown key 'xyzzy': --help lists them$"):
+        config.read_layer(tmp_path / "some.toml", TrainConfig)

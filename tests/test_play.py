@@ -30,7 +30,7 @@ def test_an_answer_from_a_pipe_shows_every_reward_with_its_reason(tmp_path):
     for text in (
         "Known terms: a(0)=0, a(1)=1",
         "partial, total reward 0.110",
-        "function_works    +0.100  50 of 50 terms came back as exact integers",
+        "function_works    +0.100  40 of 40 hidden terms came back as exact integers",
         "no_cheating       +0.000  only allowed imports",
         "sequence_matches  +0.010  2 of 40 hidden terms right",
         "def a(n): return n * n if n < 12 else -n",
@@ -55,7 +55,7 @@ def test_an_answer_from_a_file_and_json(tmp_path):
 
 def test_an_error_is_shown_with_what_raised_it(tmp_path):
     done = piped("--anum", "A000290", answer="def a(n): return n // 0", cwd=tmp_path)
-    assert "invalid, total reward -0.500" in done.stdout and "exception: ZeroDivisionError" in done.stdout
+    assert "invalid, total reward -0.300" in done.stdout and "exception: ZeroDivisionError" in done.stdout
 
 
 def test_random_tasks_are_of_the_train_split_and_follow_the_seed(tmp_path):
@@ -80,7 +80,7 @@ def test_what_cannot_be_had_is_said_in_a_line(tmp_path):
     assert "'x9' is not an A-number" in piped("--anum", "x9", answer="", cwd=tmp_path).stderr
     missing = piped("--anum", "A000290", "--answer", "nowhere.py", answer="", cwd=tmp_path)
     assert missing.returncode == 2 and "nowhere.py cannot be read" in missing.stderr
-    assert "known are oeis" in piped("--environment", "chess", answer="", cwd=tmp_path).stderr
+    assert "known: oeis" in piped("--environment", "chess", answer="", cwd=tmp_path).stderr
 
 
 @pytest.mark.parametrize(
