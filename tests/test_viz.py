@@ -24,10 +24,11 @@ from rlvr.errors import RlvrError
 from rlvr.records import Completion
 from rlvr.tui import keys
 from rlvr.tui.chart import Chart, ChartGrid
-from rlvr.tui.choose import FormatScreen, HelpScreen, RunsScreen
+from rlvr.tui.choose import FormatScreen, RunsScreen
 from rlvr.tui.completion import CompletionScreen
 from rlvr.tui.completions import CompletionsTable
 from rlvr.tui.figure import Curve, View, draw
+from rlvr.tui.help import HelpScreen
 from rlvr.tui.rows import Row, Rows, arranged, load, selector, title_of
 from rlvr.tui.series import KNOWN_CHARTS, Metrics, StepLine, charts_of, matching, open_path, open_run, parse_trl
 from rlvr.tui.viz import VizApp

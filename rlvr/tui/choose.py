@@ -1,17 +1,16 @@
-"""Small windows of the viewer: choose runs, choose a format and export a chart, read the keys."""
+"""Small windows of the viewer: choose runs, choose a format and export a chart."""
 
 import asyncio
-import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.containers import Vertical, VerticalScroll
+from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import Input, OptionList, Static
+from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
 from rlvr.cycles import Run, all_runs, model_names
@@ -21,7 +20,6 @@ from rlvr.status import read_status
 from rlvr.tui.chart import ChartGrid
 from rlvr.tui.export import FORMATS, export
 from rlvr.tui.frame import STATE_STYLES
-from rlvr.tui.keys import KEYS, TITLES, Where, shown
 from rlvr.tui.series import ChartSpec
 
 
@@ -190,45 +188,3 @@ async def export_chart(grid: ChartGrid, spec: ChartSpec, folder: Path, form: str
             grid.notify(str(error), severity="error", markup=False)
         else:
             grid.notify(f"written: {file}", markup=False)
-
-
-KEY_WIDTH = 14
-
-
-class HelpScreen(ModalScreen[None]):
-    """The keys, those of the place one came from first."""
-
-    BINDINGS = [  # noqa: RUF012
-        Binding("escape,q,question_mark", "dismiss", "Close"),
-        Binding("j,down", "scroll(1)", show=False),
-        Binding("k,up", "scroll(-1)", show=False),
-    ]
-
-    def __init__(self, first: Where, about: str = ""):
-        super().__init__()
-        self.first = first
-        self.about = about
-
-    def compose(self) -> ComposeResult:
-        with Vertical(classes="window large") as window:
-            window.border_title = "Keys"
-            window.border_subtitle = "esc closes"
-            with VerticalScroll():
-                yield Static(self.about, markup=False)
-                yield Static(self.lines())
-
-    def lines(self) -> Content:
-        """The keys by place, each explanation wrapped beside its key."""
-        width = max(min(self.app.size.width * 9 // 10, 110) - 10 - KEY_WIDTH, 20)
-        parts: list[tuple[str, str]] = []
-        places: list[Where] = sorted(TITLES, key=lambda place: place != self.first)
-        for where in places:
-            parts.append((f"\n{TITLES[where]}\n", "bold $text-accent"))
-            for key in KEYS:
-                if key.where == where:
-                    about = f"\n{' ' * (KEY_WIDTH + 2)}".join(textwrap.wrap(key.about, width))
-                    parts += [(f"  {shown(key):<{KEY_WIDTH}}", "bold"), (f"{about}\n", "")]
-        return Content.assemble(*parts)
-
-    def action_scroll(self, by: int) -> None:
-        self.query_one(VerticalScroll).scroll_relative(y=3 * by, animate=False)

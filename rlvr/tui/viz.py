@@ -25,7 +25,7 @@ from rlvr.tui.figure import HUES_DARK, HUES_LIGHT, KIND_LETTERS, View, letter_of
 from rlvr.tui.frame import STATE_STYLES, curves_of, nothing_to_draw
 from rlvr.tui.head import standing
 from rlvr.tui.keybar import KeyBar
-from rlvr.tui.keys import KEYS, bindings
+from rlvr.tui.keys import KEYS, TITLES, bindings
 from rlvr.tui.preferences import choose_theme, own_keys, read_preferences, remember
 from rlvr.tui.rows import Row, Rows
 from rlvr.tui.series import ChartSpec, RunReader, open_run
@@ -88,7 +88,7 @@ class VizApp(App[None]):
     """
 
     TITLE = "rlvrviz"
-    CSS_PATH = "rlvr.tcss"
+    CSS_PATH = ["windows.tcss", "rlvr.tcss"]  # noqa: RUF012
     BINDINGS = bindings("everywhere")
     COMMANDS = App.COMMANDS | {run_commands}
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-normal"), (160, "-wide")]  # noqa: RUF012
@@ -462,9 +462,11 @@ class VizApp(App[None]):
         self.exit()
 
     def action_help(self) -> None:
-        from rlvr.tui.choose import HelpScreen
+        from rlvr.tui.help import HelpScreen, key_sections
 
-        self.push_screen(HelpScreen("completions" if self.pane.table.has_focus else "charts", ABOUT))
+        first = "completions" if self.pane.table.has_focus else "charts"
+        places = sorted(TITLES, key=lambda place: place != first)
+        self.push_screen(HelpScreen(key_sections(*places), ABOUT))
 
     def get_system_commands(self, screen: Screen) -> Iterable[SystemCommand]:
         """The command palette: what Textual has, every chart; the runs come from commands.py."""
