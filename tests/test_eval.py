@@ -12,6 +12,7 @@ import time
 from itertools import combinations
 
 import pytest
+import warm
 from conftest import ROOT
 from msgspec.structs import asdict, replace
 
@@ -50,7 +51,7 @@ def command(*flags):
 
 
 def evaluate(cwd, *flags, num_tasks=NUM_TASKS):
-    done = subprocess.run(command("-n", num_tasks, *flags), cwd=cwd, capture_output=True, text=True, timeout=900)
+    done = warm.run([ROOT / "eval_oeis.py", *SMALL, "-n", num_tasks, *flags], cwd=cwd)
     assert done.returncode == 0, done.stderr
     return done
 
@@ -314,13 +315,8 @@ def test_an_unknown_key_in_a_config_file_is_named(tmp_path):
 
 @pytest.mark.slow
 def test_a_prompt_without_room_for_an_answer_is_named_by_its_sequence(tmp_path):
-    done = subprocess.run(
-        command("--adapters", "base", "--max-seq-length", 64, "--prompt-style", "full", "-n", 3),
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=900,
-    )
+    narrow = ("--max-seq-length", 64, "--prompt-style", "full", "-n", 3)
+    done = warm.run([ROOT / "eval_oeis.py", *SMALL, "--adapters", "base", *narrow], cwd=tmp_path)
     assert done.returncode == 2
     assert "leaves no room for an answer within 64" in done.stderr
     assert done.stderr.strip().splitlines()[-1].startswith("error: A")
