@@ -1,6 +1,6 @@
 """Read entries of the On-Line Encyclopedia of Integer Sequences in its internal format (`.seq` files).
 
-    python oeis_parser.py A000045            print an entry of oeisdata/seq (also: 45, a000045, a path)
+    python oeis_parser.py A000045            print an entry of oeisdata (also: 45, a000045, a path)
     python oeis_parser.py 45 --json          the same as JSON, terms as decimal strings
 
     >>> from oeis_parser import parse_file
@@ -164,12 +164,14 @@ def int_to_decimal(value: int) -> str:
 # ---------------------------------------------------------------------------------------------------------------------
 # Lines: text -> code -> [(line number, text)]
 
-_LINE = re.compile(r"%([A-Za-z]) (A(?:[0-9]{6}|[1-9][0-9]{6,}))(?: (.*))?", re.DOTALL)
+# Numbers other than terms have as many digits as 64 bits, and so a database, can hold.
+_LINE = re.compile(r"%([A-Za-z]) (A(?:[0-9]{6}|[1-9][0-9]{6,11}))(?: (.*))?", re.DOTALL)
 _TERM = re.compile(r"0|-?[1-9][0-9]*")
 # the same, comma-joined; runs of positive terms have a loop of their own because that makes it twice as fast
 _TERMS = re.compile(r"(?:0|-?[1-9][0-9]*+)(?:(?:,[1-9][0-9]*+)++|,0|,-[1-9][0-9]*+)*+")
-_OFFSET = re.compile(r"(-?[0-9]+)(?:,([0-9]+))?")
+_OFFSET = re.compile(r"(-?[0-9]{1,18})(?:,([0-9]{1,18}))?")
 _KEYWORDS = re.compile(r"[a-z]+(?:,[a-z]+)*")
+_CONFLICT = re.compile(r"(?:<{7}|\|{7}|>{7})(?: .*)?|={7}")
 _ONCE = "ISTUNKO"
 
 Lines = dict[str, list[tuple[int, str]]]
@@ -180,7 +182,7 @@ def _split_lines(text: str, source: str) -> tuple[str, Lines]:
     text = text.removeprefix("\ufeff")
     if not text.strip():
         raise ParseError("empty file", source)
-    if text.lstrip().startswith("<"):
+    if text.lstrip().startswith("<") and not text.startswith("<<<<<<<"):
         raise ParseError("HTML instead of an entry", source, 1)
     rows = text.split("\n")
     unfinished = rows.pop()  # "" when the text ends with LF as it must
@@ -191,6 +193,8 @@ def _split_lines(text: str, source: str) -> tuple[str, Lines]:
         if not row or row.startswith("#") or (not anum and row.startswith(("Search:", "Showing"))):
             continue
         match = _LINE.fullmatch(row)
+        if match is None and _CONFLICT.fullmatch(row):
+            raise ParseError("git left a conflict here", source, number, repr(row[:60]))
         if match is None:
             raise ParseError("not a line of an entry", source, number, repr(row[:60]))
         code, line_anum, content = match.groups("")
@@ -259,12 +263,12 @@ def _read_terms(lines: Lines, reserved: bool, source: str) -> str:
 # reason. It accepts nothing that the slow way rejects.
 
 _CLEAN_FILE = re.compile(
-    rb"%I (A(?:[0-9]{6}|[1-9][0-9]{6,}))(?: [^\n]*+)?\n"
+    rb"%I (A(?:[0-9]{6}|[1-9][0-9]{6,11}))(?: [^\n]*+)?\n"
     rb"%S \1 ([-0-9,]++)\n(?:%T \1 ([-0-9,]++)\n(?:%U \1 ([-0-9,]++)\n)?+)?+"
     rb"%N \1 ([^\n]*+)\n"
     rb"(?:%[B-HP-RV-Za-z] \1(?: [^\n]*+)?\n)*+"
     rb"%K \1 ([a-z]++(?:,[a-z]++)*+)\n"
-    rb"(?:%O \1 (-?[0-9]++)(?:,[0-9]++)?+\n)?+"
+    rb"(?:%O \1 (-?[0-9]{1,18}+)(?:,[0-9]{1,18}+)?+\n)?+"
     rb"(?:%[A-HP-RV-Za-z] \1(?: [^\n]*+)?\n)*+"
 )
 
@@ -504,7 +508,7 @@ def _read_untagged(language: str, rows: list[tuple[int, str]]) -> tuple[Program,
 # The whole entry
 
 _REVISION = re.compile(
-    rf"#([0-9]+)(?: ({_MONTH}) ([0-9]{{1,2}}) ([0-9]{{4}}) ([0-9]{{2}}):([0-9]{{2}}):([0-9]{{2}}))?"
+    rf"#([0-9]{{1,12}})(?![0-9])(?: ({_MONTH}) ([0-9]{{1,2}}) ([0-9]{{4}}) ([0-9]{{2}}):([0-9]{{2}}):([0-9]{{2}}))?"
 )
 _MONTHS = tuple(_MONTH[3:-1].split("|"))
 
@@ -628,19 +632,29 @@ def find_file(wanted: str, corpus_dir: Path) -> Path | None:
     return None
 
 
+def default_corpus() -> Path:
+    """Find `oeisdata` here or beside this file, the first that has folders of entries; what is here when none has."""
+    here, beside = Path("oeisdata"), Path(__file__).resolve().parent / "oeisdata"
+    for folder in (here, beside):
+        if any(any(place.glob("A[0-9][0-9][0-9]*/")) for place in (folder / "seq", folder)):
+            return folder
+    return here
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Print one entry; 0 when it was printed, 2 with one line on stderr when the user has to change something."""
     parser = argparse.ArgumentParser(description="Print an entry of the OEIS.")
     parser.add_argument("entry", help="A000045, a000045, 45, or the path of a .seq file")
-    parser.add_argument("--corpus", type=Path, default=Path("oeisdata"), metavar="DIR", help="default: oeisdata")
+    parser.add_argument("--corpus", type=Path, metavar="DIR", help="default: oeisdata, here or beside this program")
     parser.add_argument("--json", action="store_true", help="print JSON; terms are decimal strings")
     options = parser.parse_args(arguments)
-    path = find_file(options.entry, options.corpus)
+    corpus_dir = options.corpus or default_corpus()
+    path = find_file(options.entry, corpus_dir)
     try:
         if path is None:
             raise FileNotFoundError(
-                f"{options.entry}: no such file, nor such an entry under {options.corpus}"
-                " (name the folder with --corpus; `git clone --depth 1 https://github.com/oeis/oeisdata` makes one)"
+                f"{options.entry}: no such file, nor such an entry under {corpus_dir}"
+                " (name the folder with --corpus; `python rlvrctl.py corpus fetch` gets the full corpus)"
             )
         entry = parse_file(path)
     except (ParseError, OSError) as error:

@@ -27,7 +27,7 @@ from rlvr.corpus_reader import DIGEST_BYTES, FOLDER_NAME, Batch, Job, digest, li
 from rlvr.errors import RlvrError
 
 FULL_CHECK_FILES = 50_000
-INDEX_VERSION = 3  # raise it when the schema, or what the parser makes of a file, changes
+INDEX_VERSION = 4  # raise it when the schema, or what the parser makes of a file, changes
 
 # A file is unchanged when time and size are. A time so close to the moment of reading that the file could change again
 # within the same tick of the file system's clock is stored as 0, so that the next load looks again.
@@ -104,7 +104,7 @@ class _Writer:
     def forget(self, folder: str, names: Iterable[str]) -> None:
         """Remove files of a folder: they are gone, or are about to be read again."""
         for name in names:
-            if re.fullmatch(r"A[0-9]+\.seq", name):
+            if re.fullmatch(r"A[0-9]{6,12}\.seq", name):
                 num = int(name[1:-4])
                 content = 'num, "offset", keywords, name, terms FROM entries JOIN keysets ON keyset = id'
                 for row in self.db.execute(f"SELECT {content} WHERE num = ?", (num,)):

@@ -1,10 +1,10 @@
 """Read folders of `.seq` files into rows for the corpus index, in this process or in as many as there are cores.
 
-Started by `rlvr/corpus.py`, as `python -c` processes that take jobs on stdin and answer on stdout. They are not
+Started by `rlvr/corpus_index.py`, as `python -c` processes that take jobs on stdin and answer on stdout. They are not
 `multiprocessing` children on purpose: a fork of a process with torch's threads can hang, and a spawn imports the
 program's main script, torch and all, once more in each.
 
-Not here: SQLite, or which files are worth reading; that is `rlvr/corpus.py`.
+Not here: SQLite, or which files are worth reading; that is `rlvr/corpus_index.py`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import NamedTuple
 from oeis_parser import ParseError, scan
 from rlvr.errors import RlvrError
 
-FOLDER_NAME = re.compile(r"A(?:[0-9]{3}|[1-9][0-9]{3,})")
+FOLDER_NAME = re.compile(r"A(?:[0-9]{3}|[1-9][0-9]{3,8})")  # with the three digits of a file's name, at most 12
 MAX_FILE_BYTES = 16 << 20  # the largest entry has 0.13 MB
 FLEETING_KEYWORDS = frozenset({"new", "changed"})  # set by the server for some weeks: never part of anything here
 DIGEST_BYTES = 16

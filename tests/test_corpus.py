@@ -323,6 +323,30 @@ def test_bad_files_are_named_and_stop_nothing(root: Path):
     assert (again.refresh.was_cold, again.bad) == (False, corpus.bad)
 
 
+def test_numbers_that_no_index_can_hold_stop_nothing(root: Path):
+    put(root, 7, entry_text(7, offset="9" * 20))
+    put(root, 8, entry_text(8, offset="1," + "9" * 5000))
+    odd = [put(root, 9, entry_text(9).replace("%I A000009", f"%I A000009 #{'9' * 5000}"))]
+    put(root, 10, entry_text(10), age_ns=10**19)  # the year 2286
+    put(root, 11, entry_text(11), age_ns=-9 * 10**18)
+    odd += [put(root, 10**12 - 1, entry_text(10**12 - 1, offset="9" * 18))]
+    put(root, 10**22)
+    odd += [root / "seq" / "A000" / f"A{'9' * 30}.seq"]
+    odd[-1].write_text("%I")
+    first = quiet(root)
+    assert first.bad["bad offset"] == [
+        f"A000/A000007.seq: line 5: '{'9' * 20}'",
+        f"A000/A000008.seq: line 5: '1,{'9' * 58}'",
+    ]
+    assert first.bad["file name or folder is not A???/A??????.seq"] == [f"A000/A{'9' * 30}.seq"]
+    assert [first.get(anum).anum for anum in ("A000009", "A000010", "A000011")] == ["A000009", "A000010", "A000011"]
+    assert first.get("A999999999999").offset == 10**18 - 1
+    for path in odd:
+        path.unlink()
+    assert quiet(root).num_files == first.num_files - 3
+    assert quiet(root, refresh="full").fingerprint == quiet(root).fingerprint
+
+
 def test_a_repaired_file_comes_back(root: Path):
     put(root, 1, "<html>")
     assert quiet(root).bad == {"HTML instead of an entry": ["A000/A000001.seq: line 1"]}

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import random
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -241,6 +244,12 @@ def test_decimal_conversions_at_every_length(power: int):
         ("\n\n", "empty file", None),
         ("\ufeff", "empty file", None),
         ("<!DOCTYPE html>\n<html>\n", "HTML instead of an entry", 1),
+        ("<<<<<<< HEAD\n" + SHORT + "=======\n" + SHORT + ">>>>>>> 1234567\n", "git left a conflict here", 1),
+        (SHORT.replace("%K", "<<<<<<< HEAD\n%K"), "git left a conflict here", 4),
+        (SHORT + "=======\n", "git left a conflict here", 6),
+        (SHORT + "||||||| 1234567\n", "git left a conflict here", 6),
+        (SHORT + ">>>>>>> 1234567\n", "git left a conflict here", 6),
+        (SHORT + "======== a heading\n", "not a line of an entry", 6),
         ("503 Service Unavailable\n", "not a line of an entry", 1),
         ("# Greetings from The On-Line Encyclopedia of Integer Sequences!\n", "no %I line at the start", None),
         (SHORT.removeprefix("%I A000045\n"), "no %I line at the start", 1),
@@ -275,6 +284,13 @@ def test_decimal_conversions_at_every_length(power: int):
         (SHORT.replace("0,4", ""), "bad offset", 5),
         (SHORT.replace("0,4", "0.5,1"), "bad offset", 5),
         (SHORT.replace("0,4", "0,"), "bad offset", 5),
+        (SHORT.replace("0,4", "9" * 19), "bad offset", 5),
+        (SHORT.replace("0,4", "-" + "9" * 19 + ",1"), "bad offset", 5),
+        (SHORT.replace("0,4", "0," + "9" * 19), "bad offset", 5),
+        (SHORT.replace("0,4", "9" * 5000), "bad offset", 5),
+        (SHORT.replace("0,4", "0," + "9" * 5000), "bad offset", 5),
+        (SHORT.replace("A000045", "A" + "1" * 13), "not a line of an entry", 1),
+        (SHORT.replace("A000045", "A" + "1" * 5000), "not a line of an entry", 1),
         (SHORT.replace("%K", "%C A0000045 text\n%K"), "not a line of an entry", 4),
         (SHORT.replace("%K", "%C A00045 text\n%K"), "not a line of an entry", 4),
         (SHORT.replace("%K", "a bare line\n%K"), "not a line of an entry", 4),
@@ -318,6 +334,73 @@ def test_offsets_and_missing_parts():
     assert scan(SHORT.replace("%O A000045 0,4\n", "").encode()).offset is None
     negative = SHORT.replace("0,1,1,2,3", "-1,0,-22")
     assert check_both(negative) == (-1, 0, -22)
+
+
+def test_the_longest_numbers_that_are_read():
+    long = SHORT.replace("A000045", "A" + "1" * 12).replace("0,4", f"-{'9' * 18},{'9' * 18}")
+    assert check_both(long) == (0, 1, 1, 2, 3)
+    assert parse_text(long).offset == Offset(1 - 10**18, 10**18 - 1)
+
+
+@pytest.mark.parametrize(
+    ("identification", "revision"),
+    [("#12", 12), ("M0692 #" + "9" * 12, 10**12 - 1), ("#" + "9" * 13, None), ("#" + "9" * 5000, None), ("#x", None)],
+)
+def test_a_revision_that_cannot_be_one_is_none(identification: str, revision: int | None):
+    text = SHORT.replace("%I A000045", f"%I A000045 {identification} Apr 08 2026 10:58:11")
+    assert check_both(text) == (0, 1, 1, 2, 3)
+    assert parse_text(text).revision == revision
+
+
+PIECES = (
+    *(
+        "9" * 20,
+        "9" * 5000,
+        "-" + "9" * 22,
+        "#" + "9" * 5000,
+        "A" + "1" * 22,
+        "0" * 5000,
+        "٣",
+        "²",
+        "M²³⁴⁵",
+        "\x00",
+        "é",
+    ),
+    *(
+        "\n",
+        "\r\n",
+        "\u2028",
+        "\ufeff",
+        "😀",
+        ",",
+        "-",
+        "_",
+        " - ",
+        "(",
+        "))",
+        "[",
+        "<",
+        "%",
+        "=======\n",
+        "%O A000045 ",
+    ),
+    *("(Start)", "(End)", "From _A Bc_, ", '<a href="', "</a>", "(PARI) ", "_X_", "(AT)", "Feb 31 2001", "Jan 99999"),
+    *("#123 Jan 01 0000 99:99:99", "%K A000045 nonn\n", "%N A000045 \n", "%S "),
+)
+
+
+def test_damaged_entries_have_a_named_error_or_the_same_value_both_ways():
+    rng = random.Random(0)
+    num_read = 0
+    for _ in range(3000):
+        text = rng.choice((FULL, SHORT, SHORT))
+        for _ in range(rng.randint(1, 3)):
+            start = rng.randrange(len(text) + 1)
+            text = text[:start] + rng.choice((*PIECES, "")) + text[start + rng.choice((0, 0, rng.randrange(30))) :]
+        with contextlib.suppress(ParseError):
+            check_both(text)
+            num_read += 1
+    assert 300 < num_read < 2700
 
 
 def test_reserved_entries_may_be_empty():
@@ -396,6 +479,28 @@ def test_command_default_folder_and_path(small_corpus: Path):
     assert by_number.stdout == by_path.stdout
 
 
+def test_command_finds_the_corpus_beside_itself_from_any_folder(small_corpus: Path, tmp_path: Path):
+    program = tmp_path / "programs" / "oeis_parser.py"
+    elsewhere = tmp_path / "elsewhere"
+    program.parent.mkdir()
+    (elsewhere / "oeisdata").mkdir(parents=True)  # holds nothing
+    shutil.copy(REPO / "oeis_parser.py", program)
+
+    def run(wanted: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, str(program), wanted]
+        return subprocess.run(command, capture_output=True, text=True, cwd=elsewhere, timeout=300, check=False)
+
+    missing = run("45")
+    assert missing.returncode == 2 and "python rlvrctl.py corpus fetch" in missing.stderr
+    small_corpus.rename(program.parent / "oeisdata")
+    assert run("45").stdout.startswith("A000045  Each term")
+    shutil.copytree(
+        program.parent / "oeisdata" / "seq", elsewhere / "oeisdata", dirs_exist_ok=True
+    )  # what is here comes first
+    (elsewhere / "oeisdata" / "A000" / "A000045.seq").write_text(SHORT, encoding="utf-8")
+    assert run("45").stdout.startswith("A000045  A name.")
+
+
 def test_command_json_keeps_every_digit(tmp_path: Path):
     digits = "123456789" * 1000
     path = tmp_path / "A000045.seq"
@@ -449,8 +554,7 @@ def real_files(folder: Path) -> list[Path]:
 @pytest.fixture(scope="session")
 def odd_entries(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The real entries chosen for their oddities: the unpacked archive real-seq.tar.gz."""
-    folder = Path(os.environ.get("OEIS_REAL_DIR", REPO.parent / "shared" / "oeis"))
-    archive = folder / "real-seq.tar.gz"
+    archive = Path(os.environ.get("OEIS_REAL_DIR", REPO / "oeisdata")) / "real-seq.tar.gz"
     if not archive.is_file():
         pytest.skip(f"the real OEIS entries are not here: no {archive.name} in OEIS_REAL_DIR")
     target = tmp_path_factory.mktemp("real-seq")

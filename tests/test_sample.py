@@ -43,14 +43,14 @@ BY_ANUM = {rule.anum: rule for rule in RULES}
 @pytest.fixture(scope="module")
 def real_entries():
     """Real entries of the sample's numbers, by A-number, from whichever copy of the OEIS is there."""
-    folders = [Path(os.environ["OEIS_REAL_DIR"])] if "OEIS_REAL_DIR" in os.environ else []
-    for folder in [*folders, ROOT / "oeisdata"]:
+    named = Path(os.environ.get("OEIS_REAL_DIR", ROOT / "oeisdata"))
+    for folder in (named, ROOT / "oeisdata"):
         if (folder / entry_path("A000045")).exists():
             paths = (folder / entry_path(anum) for anum in BY_ANUM)
             return {path.stem: read_entry(path.read_bytes()) for path in paths}
-    archive = ROOT.parent / "shared" / "oeis" / "core-seq.tar.gz"
+    archive = named / "core-seq.tar.gz"
     if not archive.exists():
-        pytest.skip("no real OEIS corpus: put one into oeisdata/ or name its folder in OEIS_REAL_DIR")
+        pytest.skip("no real OEIS corpus: put one into oeisdata/, or name its folder in OEIS_REAL_DIR")
     entries = {}
     with tarfile.open(archive) as members:
         for member in members:
