@@ -1,6 +1,7 @@
 """One completion in full: its function, terms, rewards, reasoning and prompt, and the other answers to the prompt."""
 
 import asyncio
+import importlib
 import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -38,7 +39,7 @@ def reasoning_of(completion: Completion) -> str:
 
 def colored(code: str) -> Content:
     """Python with its syntax in colours."""
-    from textual.highlight import highlight  # slow to import
+    from textual.highlight import highlight
 
     return highlight(code, language="python")
 
@@ -199,6 +200,7 @@ class CompletionScreen(ModalScreen[Row | None]):
             self.notify(str(error), severity="error", markup=False)
             return
         self.mates = await asyncio.to_thread(self.find_mates, row)
+        await asyncio.to_thread(importlib.import_module, "textual.highlight")  # it takes a moment
         self.answers = await asyncio.to_thread(load_all, self.file, self.mates) if together else []
         self.call_after_refresh(self._fill)
 
