@@ -8,7 +8,7 @@ supervisor, because a listing should be there at once.
 
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -115,20 +115,28 @@ def remaining(run: Run, status: Status, now: float) -> float | None:
     """Seconds until a running one is done, if it goes on as it did; None before there is anything to go by."""
     if not status.step or not status.max_steps or status.started is None:
         return None
-    newest, pace_s = status.updated, None
+    newest = status.updated
     if run.kind == "train":
-        # The median, so that neither a checkpoint nor the break before a resume is taken for the pace.
-        steps = newest_steps(run)
-        gaps = sorted(after.time - before.time for before, after in pairwise(steps))
-        if steps:
-            newest, pace_s = steps[-1].time, gaps[len(gaps) // 2] if gaps else steps[-1].step_s
+        if steps := newest_steps(run):
+            return time_left([step.time for step in steps], steps[-1].step_s, status.max_steps - status.step, now)
     elif run.kind == "auto":
         rounds = Tail(run.files.rounds, Round).read()
         if rounds:
             newest = rounds[-1].time
-    if pace_s is None:
-        pace_s = max(newest - status.started, 0.0) / status.step
+    pace_s = max(newest - status.started, 0.0) / status.step
     return max((status.max_steps - status.step) * pace_s - (now - newest), 0.0)
+
+
+def time_left(times: Sequence[float], step_s: float, num_steps: int, now: float) -> float:
+    """Seconds for so many more steps of a cycle, by the pace of the last ones.
+
+    Args:
+        times: when they ended, in seconds since 1970, at least one.
+        step_s: how long the last one took, which counts where it is the only one.
+    """
+    # The median, so that neither a checkpoint nor the break before a resume is taken for the pace.
+    gaps = sorted(after - before for before, after in pairwise(times))
+    return max(num_steps * (gaps[len(gaps) // 2] if gaps else step_s) - (now - times[-1]), 0.0)
 
 
 def is_forgotten(row: Row) -> bool:

@@ -1,16 +1,23 @@
 """What a chart says in its title, in as much room as it has, and what it looks like without colours."""
 
 import itertools
+import os
 
 import msgspec
 import numpy as np
 import pytest
-from training_tree import steps
+from training_tree import make_training_tree, steps
 
 from rlvr.braille import ASCII, FIRST_COLOR
+from rlvr.cycles import find_run
+from rlvr.listing import remaining
+from rlvr.status import read_status
+from rlvr.ticks import duration
 from rlvr.tui.figure import KINDS, TITLE, Curve, View, broken, draw, in_words
 from rlvr.tui.frame import draw_frame
-from rlvr.tui.series import KNOWN_CHARTS, Metrics, RunReader, StepLine
+from rlvr.tui.head import in_words as stand_in_words
+from rlvr.tui.head import seconds_left, standing
+from rlvr.tui.series import KNOWN_CHARTS, Metrics, RunReader, StepLine, open_run
 
 CHARTS = {spec.name: spec for spec in KNOWN_CHARTS}
 
@@ -121,3 +128,22 @@ def test_every_colour_of_the_bars_stands_in_their_title():
     words = {int(color) for color in drawn.cells.colors[0] if KINDS <= color < TITLE}
     bars = {int(color) for color in drawn.cells.colors[1:].ravel() if KINDS <= color < TITLE}
     assert bars and bars <= words
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# How a run stands
+
+
+def test_the_time_left_is_the_same_in_the_viewer_and_in_a_listing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    make_training_tree(tmp_path, num_steps=12, pid=os.getpid())
+    run = find_run("demo/003")
+    reader = open_run(run)
+    reader.read_all()
+    status = read_status(run.files.status)
+    assert status is not None and status.state == "running"
+    now = float(reader.metrics.column("time")[-1]) + 1.5
+    left = seconds_left(reader, now)
+    assert left and left == pytest.approx(remaining(run, status, now))
+    monkeypatch.setattr("rlvr.tui.head.time.time", lambda: now)
+    assert f"  {duration(left)} left" in stand_in_words(standing(reader))

@@ -3,11 +3,17 @@
 import time
 from dataclasses import dataclass
 
+import numpy as np
+
+from rlvr.listing import time_left
 from rlvr.ticks import duration
 from rlvr.tui.series import RunReader
 
 SILENT_S = 120.0
 """After so long without news of a running run it is said."""
+
+PACE_STEPS = 20
+"""So many of the last steps say how fast a run is."""
 
 UNITS = {"train": "step", "eval": "completion", "auto": "round"}
 
@@ -38,8 +44,9 @@ def standing(reader: RunReader) -> Standing:
     trouble = f"{reader.bad} lines could not be read" if reader.bad else ""
     if status is None:
         return Standing(reader.name, step=step, total=total, trouble=trouble)
-    left = seconds_left(reader) if status.state == "running" else None
-    silent_s = time.time() - status.updated if status.state == "running" else 0.0
+    now, goes_on = time.time(), status.state == "running"
+    left = seconds_left(reader, now) if goes_on else None
+    silent_s = now - status.updated if goes_on else 0.0
     return Standing(
         reader.name,
         status.state,
@@ -63,10 +70,11 @@ def in_words(stand: Standing) -> str:
     return "  ".join(filter(None, (*parts, stand.trouble)))
 
 
-def seconds_left(reader: RunReader) -> float | None:
-    """Of a run that goes on: steps still to go times the median of the last ones."""
-    seconds = reader.metrics.column("step_s")[-20:]
-    if not len(seconds) or not reader.metrics.max_steps:
+def seconds_left(reader: RunReader, now: float) -> float | None:
+    """Of a run that goes on: the time for the steps still to go; None where nothing says how long they take."""
+    metrics = reader.metrics.frozen()
+    times = metrics.column("time")[-PACE_STEPS:]
+    if not len(times) or not metrics.max_steps or not np.isfinite(times).all():
         return None
-    typical = sorted(seconds.tolist())[len(seconds) // 2]
-    return typical * max(reader.metrics.max_steps - float(reader.metrics.column("step")[-1]), 0)
+    num_steps = max(metrics.max_steps - int(metrics.column("step")[-1]), 0)
+    return time_left(times.tolist(), float(metrics.column("step_s")[-1]), num_steps, now)
