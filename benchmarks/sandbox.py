@@ -96,10 +96,10 @@ def sample(method: str, tier: str, workers: int, seconds: float) -> dict:
             return repeat(work, seconds)
     if method == "bare fork floor":
         os.register_at_fork = lambda **hooks: None  # as in a zygote
-        from rlvr.sandbox import zygote
+        from rlvr.sandbox import preload, zygote
 
         stdout = sys.stdout
-        zygote.prepare(tier, [])  # silences the standard streams
+        preload.prepare(tier)  # silences the standard streams
         sys.stdout = stdout
         zygote.use_huge_pages()
 

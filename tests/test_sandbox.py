@@ -3,15 +3,19 @@
 Real processes throughout; no assertion looks at a clock. Run: python -m pytest tests/test_sandbox.py
 """
 
+import ast
+import importlib
 import math
 import platform
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from processes import NS, PRIMES, children, job
 
 from rlvr.errors import RlvrError
+from rlvr.sandbox import preload
 from rlvr.sandbox.grader import Job, Sandbox
 
 pytestmark = pytest.mark.skipif(
@@ -289,7 +293,7 @@ def test_imports_are_reported_wherever_they_stand(sandbox):
     assert (result.verdict, result.imports) == ("ok", ("math", "os", "sys"))
     assert without.imports == ()
     assert relative.imports == (".",)
-    assert called.imports == ("__import__",)
+    assert called.imports == ("__builtins__", "__import__")
 
 
 def test_values_by_kind(sandbox):
@@ -451,25 +455,125 @@ def test_a_busy_machine_makes_no_honest_program_late():
 # ---------------------------------------------------------------------------------------------------------------------
 # Modules that were not preloaded; systems that cannot isolate
 # ---------------------------------------------------------------------------------------------------------------------
-def test_a_module_that_was_not_preloaded_is_the_machine_s_fault():
-    with Sandbox(workers=1, **AMPLE) as sandbox:
-        lazy = "from sympy.crypto.crypto import encipher_shift\ndef a(n): return n"
-        stdlib = "import colorsys\ndef a(n): return n"
-        absent = "import numpy.no_such_module\ndef a(n): return n"
-        forged = "def a(n): raise ModuleNotFoundError('no', name='sympy')"
-        results = sandbox.run([job(code, lambda n: n) for code in (lazy, stdlib, absent, forged)])
-    assert [result.verdict for result in results] == ["ok", "ok", "exception", "exception"]
-    assert results[0].passes == 2
+LAZY = {
+    "a letter that is not ASCII": "φ = 1\ndef a(n): return n * φ",
+    "a name that the compiler normalises": "ﬁve = 5\ndef a(n): return n + five - 5",
+    "a character by its name": "def a(n): return n + len('\\N{BULLET}') - 1",
+    "a character by its name in a pattern": "import re\ndef a(n): return n if re.match('\\\\N{BULLET}', '•') else -1",
+    "a warning of the compiler": "x = 1 if 1 is 1 else 2\ny = '\\d'\ndef a(n): return n * x",
+    "the same where sympy is": "import sympy\nφ = 1\ndef a(n): return n * φ * len('\\N{BULLET}')",
+    "an encoding": "def a(n): return n + len('é'.encode('cp437')) - 1",
+    "no encoding": "def a(n):\n    try:\n        'x'.encode('nonsense')\n    except LookupError:\n        return n",
+    "a codec from bytes to bytes": "import codecs\ndef a(n): return n * len(codecs.encode('a', 'rot13'))",
+    "a date": "import time\ndef a(n): return n + 0 * time.strptime('2020', '%Y').tm_year",
+    "digits without a limit": """
+        import sys
+        sys.set_int_max_str_digits(0)
+        def a(n): return n + int(str(10 ** 20_000)) // 10 ** 20_000 - 1
+        """,
+    "division of great length": "def a(n): return n * (10 ** 40_000 // 10 ** 20_000 == 10 ** 20_000)",
+    "a logical question": "import sympy\nx = sympy.Symbol('x')\ndef a(n): return n if sympy.satisfiable(x) else -1",
+    "an assumption": "from sympy import ask, Q\ndef a(n): return n if ask(Q.prime(7)) else -1",
+    "a set": """
+        from sympy import *
+        x = Symbol("x")
+        def a(n): return n if imageset(x, x + 1, Interval(1, 2)) == Interval(2, 3) else -1
+        """,
+    "mark-up": "import sympy\ndef a(n): return n if sympy.mathml(sympy.pi) else -1",
+    "mark-up that is printed": "import sympy\ndef a(n): return n if sympy.print_mathml(sympy.pi) is None else -1",
+    "a module of a package": "from sympy import stats\ndef a(n): return n * bool(stats.Die('X'))",
+    "a module that few ask for": "from sympy.crypto.crypto import encipher_shift\ndef a(n): return n",
+    "an import with a fallback": """
+        try:
+            from sympy.stats import Die
+        except ImportError:
+            Die = None
+        def a(n): return n if Die else -1
+        """,
+}
+"""Programs for which Python or a package imports something without being told to, or what hardly anybody asks for."""
 
 
-def test_a_module_that_cannot_be_preloaded_masks_the_sample():
+def test_what_is_imported_lazily_is_there(sandbox):
+    results = dict(zip(LAZY, sandbox.run([job(code, lambda n: n) for code in LAZY.values()]), strict=True))
+    assert {name: r.error for name, r in results.items() if r.verdict != "ok"} == {}
+    assert sandbox.infra_counts == {}
+
+
+def test_modules_that_no_tier_has_cost_nobody_anything():
+    """Not even many of them: what a worker has loaded does not depend on what programs asked for."""
+    odd = [
+        "wave",
+        "cgi",
+        "zipapp",
+        "tarfile",
+        "xmlrpc.client",
+        "mailbox",
+        "poplib",
+        "imaplib",
+        "antigravity",
+        "pandas",
+    ]
+    absent = ["numpy.no_such_module", "sympy.plotting.pygletplot.plot", *(f"sympy.no_such_{k}" for k in range(20))]
+    codes = [f"import {name}\ndef a(n): return n" for name in (*odd, *absent)]
+    codes += ["from sympy import no_such_name\ndef a(n): return n"]
+    forged = [
+        "def a(n): raise ModuleNotFoundError('no', name='sympy')",
+        "import os\ndef a(n):\n    os.write(3, b'M numpy\\n')\n    os._exit(0)",
+        "import sys\ndef a(n): sys.meta_path[-1].find_spec('numpy.testing._private')",
+    ]
     with Sandbox(workers=1, **AMPLE) as sandbox:
-        assert sandbox._pool is not None
-        sandbox._pool.extra_modules["heavy"] += ["no_room"] * 8
-        code = "import sympy.crypto.crypto\ndef a(n): return n"
-        [result] = sandbox.run([job(code, lambda n: n)])
-        assert (result.verdict, result.error) == ("infra", "module sympy.crypto could not be preloaded")
-        assert sum(sandbox.infra_counts.values()) == 1
+        results = sandbox.run([job(code, lambda n: n) for code in codes])
+        assert {(result.verdict, result.has_function) for result in results} == {("exception", False)}
+        assert results[0].error == "ModuleNotFoundError: No module named 'wave'"
+        assert results[-1].error == "ImportError: cannot import name 'no_such_name' from 'sympy'"
+        results = sandbox.run([job(code, lambda n: n) for code in forged])
+        assert [result.verdict for result in results] == ["exception", "crash", "wrong"]
+        assert max(result.passes for result in results) <= 3
+        workers = set(children())
+        honest = [
+            LAZY["a logical question"],
+            LAZY["a module that few ask for"],
+            "import sympy.polys\ndef a(n): return n",
+        ]
+        assert {result.verdict for result in sandbox.run([job(code, lambda n: n) for code in honest])} == {"ok"}
+        assert set(children()) == workers and len(sandbox._pool.live) == 3
+        assert sandbox.infra_counts == {}
+
+
+def test_what_else_is_installed_changes_no_score(sandbox):
+    code = """
+    import sys, sympy
+    ROOTS = {name.partition(".")[0] for name in sys.modules}
+    KNOWN = {"__main__", "candidate", "cython_runtime", "mpmath", "numpy", "rlvr", "sympy", *sys.stdlib_module_names}
+    OTHER = [name for name in ROOTS - KNOWN if not name.startswith(("_cython_", "_sysconfigdata"))]
+    def a(n): return str(OTHER)
+    """
+    whole = code.replace("sympy\n", "sympy, sympy.stats\n")
+    for result in sandbox.run([job(code, lambda n: 0, (1,)), job(whole, lambda n: 0, (1,))]):
+        assert result.values[0].text == "str '[]'"
+
+
+@pytest.mark.slow
+def test_what_the_packages_import_of_the_standard_library_is_there(sandbox):
+    useless = {"imp", "readline", "rlcompleter"}  # an old Python's, a terminal's
+    useless |= {"urllib.error", "urllib.request"}  # the network's
+    useless |= {"_winapi", "msvcrt", "nt", "winreg"}  # another system's
+    wanted = set()
+    for name in preload.PACKAGES:
+        folder = Path(importlib.import_module(name).__file__).parent
+        for path in folder.rglob("*.py"):
+            if preload.NO_MODULES_OF_USE.isdisjoint((*path.relative_to(folder).parts, path.stem)):
+                for node in ast.walk(ast.parse(path.read_bytes())):
+                    if isinstance(node, ast.Import):
+                        wanted |= {alias.name for alias in node.names}
+                    elif isinstance(node, ast.ImportFrom) and not node.level:
+                        wanted.add(node.module)
+    names = sorted(name for name in wanted - useless if name.partition(".")[0] in sys.stdlib_module_names)
+    assert len(names) > 50
+    code = f"import importlib\nNAMES = {names}\ndef a(n): return importlib.import_module(NAMES[n]) and n"
+    [result] = sandbox.run([job(code, lambda n: n, range(len(names)))])
+    assert [name for name, right in zip(names, result.matches, strict=True) if not right] == []
 
 
 def test_refuses_where_nothing_can_isolate():

@@ -211,7 +211,8 @@ def test_the_expected_terms_are_not_sent():
 def test_a_worker_holds_no_project_module_but_its_own(sandbox):
     code = """
     import sys
-    KNOWN = {"rlvr", "rlvr.sandbox", "rlvr.sandbox.candidate", "rlvr.sandbox.isolation", "rlvr.sandbox.zygote"}
+    OWN = ("candidate", "isolation", "preload", "zygote")
+    KNOWN = {"rlvr", "rlvr.sandbox", *(f"rlvr.sandbox.{name}" for name in OWN)}
     NAMES = [m for m in sys.modules if m.partition(".")[0] in ("rlvr", "oeis_rlvr", "torch", "pytest", "site")]
     def a(n): return len(set(NAMES) - KNOWN)
     """

@@ -5,11 +5,21 @@ Run: python -m pytest tests/test_sandbox_parts.py
 
 import ast
 import struct
+import sys
 
 import pytest
 
 from rlvr.sandbox import isolation, programs
-from rlvr.sandbox.candidate import encode, imported_names, pack_job, plain_imports, unpack_limits, unpack_program
+from rlvr.sandbox.candidate import (
+    describe,
+    encode,
+    imported_names,
+    pack_job,
+    plain_imports,
+    run,
+    unpack_limits,
+    unpack_program,
+)
 from rlvr.sandbox.case import call_order
 from rlvr.sandbox.programs import extract_code, is_plainly_deterministic
 from rlvr.sandbox.verdicts import Outcome, collect, judge, matches, read_lines
@@ -31,6 +41,18 @@ from rlvr.sandbox.verdicts import Outcome, collect, judge, matches, read_lines
         ("I think:\nimport math\ndef a(n): return math.pi", "import math\ndef a(n): return math.pi"),
         ("from the start, squares\n@cache\ndef a(n): return n", "@cache\ndef a(n): return n"),
         ("from math import comb\ndef a(n): return n\n```", "from math import comb\ndef a(n): return n"),
+        ("1. Answer:\n   ```python\n   def a(n):\n       return n\n   ```", "def a(n):\n    return n\n"),
+        ("- so:\n\n\t```\n\tdef a(n):\n\n\t\treturn n\n\t```\n", "def a(n):\n\n\treturn n\n"),
+        ("1. ```python\n   a = lambda n: n\n   ```\n2. ```\n   a(3)\n   ```", "a = lambda n: n\n"),
+        ("```python\ndef a(n):\n    return 1\n  # end\n```", "def a(n):\n    return 1\n  # end\n"),
+        ("```python def a(n): return n```", "def a(n): return n"),
+        ("It is ```def a(n): return n```\nas you see.\n", "def a(n): return n"),
+        ("```python def a(n):\n    return n\n```\nas you see", "def a(n):\n    return n\n"),
+        ("With ```n``` given:\ndef a(n): return n", "def a(n): return n"),
+        ("```text\n0, 1, 4\n```\nSo:\n```python3.12\ndef a(n): return n * n\n```\n", "def a(n): return n * n\n"),
+        ("a = lambda n: n", "a = lambda n: n"),
+        ("The squares:\na = lambda n: n * n\n", "a = lambda n: n * n\n"),
+        ("a = b is what one wants", ""),
         ("  def a(n): return n", ""),
         ("The sequence of primes.", ""),
         ("", ""),
@@ -43,7 +65,15 @@ def test_extract_code(completion, code):
 def test_extract_code_reads_a_limited_part_in_reasonable_steps():
     assert len(extract_code("def a(n): return n\n" + "x" * 10**6)) == programs.MAX_COMPLETION_CHARS
     assert extract_code("```" * 20_000) is not None
-    assert extract_code("```python\n" * 6_000) is not None
+    for piece in (
+        "```python\n",
+        "```python ",
+        "```def a",
+        "```a =" + " " * 9_000,
+        "```\n    ",
+        "from a." + "b." * 9_000,
+    ):
+        assert extract_code(piece * 6_000) is not None
     assert extract_code(" " * 60_000) == ""
 
 
@@ -209,6 +239,7 @@ def test_call_order_covers_all_repeats_some_and_starts_small():
         (b"H -\nD\n-0 i1\n", True, 0, False),
         (b"H -\nD\n0 i\xd9\xa1\n", True, 0, False),
         (b"H -\nD\n0 z1\n", True, 0, False),
+        (b"H -\nD\n0 qsympy\n", True, 0, False),
         (b"H -\nD\n0 o" + b"x" * 200 + b"\n", True, 0, False),
         (b"", False, 0, False),
         (b"\n", True, 0, False),
@@ -218,6 +249,25 @@ def test_call_order_covers_all_repeats_some_and_starts_small():
 def test_read_lines(output, garbled, num_answers, finished):
     reading = read_lines(output, 2)
     assert (reading.garbled, len(reading.answers), reading.finished) == (garbled, num_answers, finished)
+
+
+@pytest.mark.parametrize("before", [b"", b"H -\n", b"H -\nD\n", b"H -\nD\n0 i1\n", b"H -\nX 0 eNameError\n"])
+def test_a_module_that_is_elsewhere_ends_the_lines(before):
+    reading = read_lines(before + b"M sympy.stats\nH os\n0 i1\n.\n", 2)
+    assert (reading.lacks, reading.imports, reading.finished) == ("sympy.stats", (), False)
+    assert len(reading.answers) == before.count(b" i")
+
+
+def test_a_module_that_the_compiler_lacks_is_no_syntax_error(monkeypatch):
+    monkeypatch.setitem(sys.modules, "unicodedata", None)
+    lines = []
+    run("é = 1".encode(), [], lines.append)
+    assert lines == [b"M unicodedata\n"]
+
+
+def test_an_import_error_does_not_say_where_modules_lie():
+    error = ImportError("cannot import name 'x' from 'y' (/home/me/y.py)", name="y", path="/home/me/y.py")
+    assert describe(error) == b"eImportError: cannot import name 'x' from 'y'"
 
 
 def test_only_the_first_header_counts():
@@ -254,6 +304,9 @@ def test_collect_finds_calls_that_disagree():
         (Outcome(lost=True), b"", "infra"),
         (Outcome(), b"S SyntaxError\n", "syntax_error"),
         (Outcome(), b"S MemoryError\n", "memory"),
+        (Outcome(), b"M unicodedata\n", "infra"),
+        (Outcome(), b"H -\nD\nM unicodedata\n", "crash"),
+        (Outcome(), b"H -\nD\n0 i1\nM unicodedata\n", "crash"),
         (Outcome(), b"H -\nN\n", "no_function"),
         (Outcome(), b"H -\nX 0 eNameError\n", "exception"),
         (Outcome(), b"H -\nX 1 mMemoryError\n", "memory"),

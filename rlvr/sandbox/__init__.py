@@ -8,7 +8,8 @@ The grader's side, in the trainer or evaluator:
     verdicts.py   from the lines a candidate wrote to a verdict
     programs.py   the program in a completion, and what its text tells
 The workers' side, which loads nothing else of the project:
-    zygote.py     preloads, locks itself in, forks once a job
+    zygote.py     locks itself in, forks once a job
+    preload.py    what it has loaded before, by tier
     candidate.py  what happens in the fork
     isolation.py  seccomp, Landlock, namespaces
     alone.py      one interpreter a job, where there is no isolation

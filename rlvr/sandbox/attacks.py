@@ -1,7 +1,8 @@
 """Hostile and broken answers as data: programs that the sandbox must survive and that no reward may pay.
 
-Used by tests/test_sandbox.py, and by whoever wants to know whether a reward can be cheated: run every source against a
-task and require that none is scored as right. Not a proof of safety: what is not in the table was not tried.
+Used by tests/test_sandbox_attacks.py, and by oeis_rlvr.py for `rlvrctl.py validate` (tests/test_validate.py): every
+source is run against a task, and none may be scored as right. Not a proof of safety: what is not in the table was not
+tried.
 
     source("read the answers from a file", secret="/path/of/a/file", marker="/path/that/must/not/appear")
 

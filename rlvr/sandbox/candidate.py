@@ -11,8 +11,9 @@ Lines, in this order:
     N            no callable `a`; nothing follows
     D            `a` is there; the calls follow
     K CTEXT      call number K gave ... C: i exact int, j exact through __index__ (both hexadecimal), b bool, f float,
-                 o other, e raised, m raised MemoryError, q raised ModuleNotFoundError (TEXT is the module)
+                 o other, e raised, m raised MemoryError
     .            all calls done
+    M NAME       in place of any line: a module was imported that is not loaded here; nothing follows
 """
 
 import ast
@@ -101,6 +102,23 @@ def reseed(seed: int, source: bytes) -> None:
         numpy_random.seed(seed & 0xFFFFFFFF)
 
 
+class Elsewhere:
+    """The last of the finders of modules: when an import comes to a module that another tier has, the run ends.
+
+    Ending it here, and not when the import fails, also helps those that never say so: the compiler, the codecs, `re`,
+    a fallback in an `except ImportError`. A candidate can remove this, which is its own loss.
+    """
+
+    def __init__(self, has: Callable[[str], bool], fd: int):
+        self.has = has
+        self.fd = fd
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        if self.has(name):
+            write_to(self.fd)(b"M " + one_line(name) + b"\n")
+            os._exit(0)
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Lines
 # ---------------------------------------------------------------------------------------------------------------------
@@ -113,12 +131,13 @@ def one_line(text: str) -> bytes:
 def describe(error: BaseException) -> bytes:
     """Return `C` and text for an exception; its message only when the class is built in."""
     kind = type(error)
-    if kind is ModuleNotFoundError and type(error.name) is str:  # type: ignore[attr-defined]
-        return b"q" + one_line(error.name)  # type: ignore[attr-defined]
     text = kind.__name__
     if kind.__module__ == "builtins":
         try:
-            text = f"{text}: {error}" if error.args else text
+            said = str(error)
+            if isinstance(error, ImportError):
+                said = said.removesuffix(f" ({error.path})")  # where this machine keeps its modules
+            text = f"{text}: {said}" if error.args else text
         except BaseException:
             text = kind.__name__
     return (b"m" if isinstance(error, MemoryError) else b"e") + one_line(text)
@@ -220,6 +239,9 @@ def run(source: bytes, calls: list[int], write: Callable[[bytes], object]) -> No
             names = imported_names(tree)
             del tree
         program = compile(text, "<candidate>", "exec", dont_inherit=True)
+    except ModuleNotFoundError as error:  # the compiler imports, too: no fault of the source
+        write(b"M " + one_line(str(error.name)) + b"\n")
+        return
     except BaseException as error:
         write(b"S " + describe(error)[1:] + b"\n")
         return

@@ -11,7 +11,6 @@ The expected terms never leave this process, and nothing that a candidate writes
 
 import logging
 import os
-import sys
 import threading
 import weakref
 from collections import Counter, OrderedDict
@@ -22,6 +21,7 @@ from dataclasses import replace
 from rlvr.errors import RlvrError
 from rlvr.sandbox.case import Case
 from rlvr.sandbox.pool import DoesNotHold, Pool, end_all
+from rlvr.sandbox.preload import NEXT_TIER
 from rlvr.sandbox.programs import extract_code, is_plainly_deterministic
 from rlvr.sandbox.verdicts import (
     MISSING,
@@ -33,15 +33,12 @@ from rlvr.sandbox.verdicts import (
     collect,
     judge,
     matches,
-    missing_module,
     read_lines,
 )
 from rlvr.sandbox.worker import (
-    HEAVY_PACKAGES,
     MAX_SOURCE_BYTES,
     SELF_TEST_NAMES,
     can_isolate,
-    module_exists,
     run_alone,
 )
 
@@ -49,12 +46,9 @@ __all__ = ["Job", "Result", "Sandbox", "Value", "extract_code"]
 log = logging.getLogger(__name__)
 
 MAX_TRIES = 3
-MAX_EXTRA_MODULES = 8
 CACHE_SIZE = 2048
 ANSWERS_CAP_BYTES = 60_000
 MAX_INPUTS = 2000
-UNWANTED_MODULES = frozenset({"antigravity", "idlelib", "lib2to3", "test", "this", "tkinter", "turtle", "turtledemo"})
-"""Modules of the standard library that do something visible when imported: no worker preloads them for a candidate."""
 
 
 class Sandbox:
@@ -170,7 +164,7 @@ class Sandbox:
             return
 
         def complete(case: Case) -> None:
-            while not self._drop(case) and not self._absorb(case, run_alone(case.tier, case.message(0)), frozenset()):
+            while not self._drop(case) and not self._absorb(case, run_alone(case.tier, case.message(0))):
                 pass
 
         with ThreadPoolExecutor(self._num_workers or os.cpu_count() or 1) as executor:
@@ -206,24 +200,20 @@ class Sandbox:
             case.cacheable = False
         return case.result is not None
 
-    def _absorb(self, case: Case, outcome: Outcome, loaded: frozenset[str]) -> bool:
+    def _absorb(self, case: Case, outcome: Outcome) -> bool:
         """Take in how a case's process ended; True when the case has its result, else it wants another process."""
         job = case.job
         reading = read_lines(outcome.output, len(case.order))
-        values, disagreed = collect(reading, case.order, len(job.inputs))
-        right = matches(values, job.expected)
-        verdict, error = judge(reading, outcome, values, right, disagreed, case.cpu_limit_s, self._pool is None)
         case.cpu_s += outcome.cpu_s
         case.passes += 1
         if case.phase == "second":
             self._budget_left_s -= outcome.cpu_s
-        missing = missing_module(reading) if verdict == "exception" else ""
-        if missing and self._pool and missing not in loaded:
-            if self._provide(self._pool, case, missing):
-                return False
-            if missing.partition(".")[0] in HEAVY_PACKAGES and module_exists(missing):
-                verdict, error = "infra", f"module {missing} could not be preloaded"
-                case.tries = MAX_TRIES
+        if self._pool and reading.lacks and case.tier in NEXT_TIER:
+            case.tier = NEXT_TIER[case.tier]
+            return False
+        values, disagreed = collect(reading, case.order, len(job.inputs))
+        right = matches(values, job.expected)
+        verdict, error = judge(reading, outcome, values, right, disagreed, case.cpu_limit_s, self._pool is None)
         result = Result(
             verdict=verdict,
             values=tuple(values),
@@ -248,22 +238,6 @@ class Sandbox:
         elif verdict == "cpu_timeout" and case.phase == "first" and _deserves_more(reading, result):
             return case.go_on("second", result, self.second_pass_s)
         case.result = result
-        return True
-
-    def _provide(self, pool: Pool, case: Case, missing: str) -> bool:
-        """React to a module that was not preloaded: another tier, or fresh workers that have it. True: try again."""
-        root = missing.partition(".")[0]
-        wanted = root in HEAVY_PACKAGES or (root in sys.stdlib_module_names and root not in UNWANTED_MODULES)
-        if wanted and case.tier == "light":
-            case.tier = "heavy"
-            return True
-        extra = pool.extra_modules[case.tier]
-        if missing in extra:
-            return case.passes < MAX_EXTRA_MODULES  # asked for by another case while this one ran without it
-        if not wanted or len(extra) >= MAX_EXTRA_MODULES or not module_exists(missing):
-            return False
-        log.info("module %s was not preloaded in the %s workers: fresh ones will have it", missing, case.tier)
-        pool.add_module(case.tier, missing)
         return True
 
 

@@ -19,7 +19,8 @@ from rlvr.sandbox.worker import SELF_TEST_CODE, SELF_TEST_NAMES, START_TIMEOUT_S
 
 HARD_GRACE_S = 10.0
 MAX_FAILED_STARTS = 3
-MAX_WORKERS = 16  # unless asked for more: a heavy zygote takes about 90 MB
+MAX_WORKERS = 16  # unless asked for more: a heavy zygote takes about 90 MB, one of the whole tier about 110
+TIERS = ("whole", "heavy", "light")  # those that take longest to start come first
 IDLE = float("inf")
 
 
@@ -45,7 +46,6 @@ class Pool:
         self.memory_mib = memory_mib
         self.without = without
         self.level = ""
-        self.extra_modules: dict[str, list[str]] = {"light": [], "heavy": []}
         self.live: list[Zygote] = []
         self.slots = [Slot(cores[number % len(cores)] if len(cores) > 1 else -1) for number in range(num_workers)]
         self._pid = os.getpid()
@@ -68,13 +68,6 @@ class Pool:
             self.close()
             self._pid = os.getpid()
 
-    def add_module(self, tier: str, name: str) -> None:
-        """Have a module preloaded from now on: workers without it end as soon as they are idle."""
-        self.extra_modules[tier].append(name)
-        for slot in self.slots:
-            if tier in slot.zygotes:
-                slot.zygotes[tier].state = "stale"
-
     def self_test(self) -> dict[str, bool]:
         """Try in a real worker what must be impossible; {what: refused}. DoesNotHold when anything was possible."""
         slot = self.slots[0]
@@ -92,7 +85,7 @@ class Pool:
         raise RlvrError("the sandbox's worker keeps ending while it is tested: free some memory")
 
     def _start(self, slot: Slot, tier: str) -> Zygote:
-        zygote = Zygote(tier, slot.cpu, self.memory_mib, self.without, self.extra_modules[tier])
+        zygote = Zygote(tier, slot.cpu, self.memory_mib, self.without)
         slot.zygotes[tier] = zygote
         self.live.append(zygote)
         return zygote
@@ -128,16 +121,16 @@ class Pool:
     def run(
         self,
         cases: Sequence[Case],
-        absorb: Callable[[Case, Outcome, frozenset[str]], bool],
+        absorb: Callable[[Case, Outcome], bool],
         drop: Callable[[Case], bool],
     ) -> None:
         """Feed the workers until every case is done.
 
-        `absorb(case, outcome, the worker's modules)` is told how a process ended and says whether the case is done;
-        `drop(case)` is asked before each process and may take the case off.
+        `absorb(case, outcome)` is told how a process ended and says whether the case is done; `drop(case)` is asked
+        before each process and may take the case off.
         On an exception, Ctrl-C among them, the workers end: none of them is left with half a job.
         """
-        queues = {tier: deque(case for case in cases if case.tier == tier) for tier in ("heavy", "light")}
+        queues = {tier: deque(case for case in cases if case.tier == tier) for tier in TIERS}
         num_open = len(cases)
         self._watched.clear()
         self._selector = selectors.DefaultSelector()
@@ -150,7 +143,7 @@ class Pool:
                         else:
                             self._dispatch(slot, case)
                 for slot, case, outcome, zygote in self._wait():
-                    if absorb(case, outcome, zygote.loaded):
+                    if absorb(case, outcome):
                         num_open -= 1
                     else:
                         queues[case.tier].append(case)
@@ -172,9 +165,6 @@ class Pool:
             if not queue:
                 continue
             zygote = slot.zygotes.get(tier)
-            if zygote and zygote.state == "stale":
-                self._discard(slot, zygote)
-                zygote = None
             if zygote is None:
                 if sum(tier in other.zygotes for other in self.slots) >= len(queue):
                     continue  # there are enough workers of this tier for what is left
@@ -228,10 +218,9 @@ class Pool:
 
     def _prepare(self, slot: Slot, zygote: Zygote, message: bytes) -> None:
         """Take in what a worker says while it has no case: its greeting, its self-test, or its end."""
-        if not message or zygote.state == "stale":
+        if not message:
             self._discard(slot, zygote)
-            if not message:
-                self._num_failed_starts += 1
+            self._num_failed_starts += 1
             if self._num_failed_starts >= MAX_FAILED_STARTS:
                 raise RlvrError(f"the sandbox's {zygote.tier} worker keeps ending while it starts: free some memory")
         elif zygote.state == "starting":

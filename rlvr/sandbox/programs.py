@@ -4,12 +4,16 @@ Not run by hand. Regular expressions only: the grader's process never parses, co
 """
 
 import re
+import textwrap
 
 MAX_COMPLETION_CHARS = 60_000
 
-_FENCED = re.compile(r"```[ \t]*(?:[Pp]ython3?|py)?[ \t]*\r?\n(.*?)(?:^[ \t]*```|\Z)", re.DOTALL | re.MULTILINE)
-_FIRST_CODE_LINE = re.compile(
-    r"^(?:import[ \t]+\w|from[ \t]+[\w.]+[ \t]+import\b|(?:def|class)[ \t]+\w|@\w)", re.MULTILINE
+_CODE = r"(?:import[ \t]+\w|from[ \t]+[\w.]+[ \t]+import\b|(?:def|class)[ \t]+\w|@\w|a[ \t]*=[ \t]*lambda\b)"
+_FIRST_CODE_LINE = re.compile(rf"^{_CODE}", re.MULTILINE)
+# group 1: code that begins on the line of the fence, and may end on it; group 2: what is below a fence of any language
+_FENCED = re.compile(
+    rf"```[ \t]*(?:(?:python3?|py)[ \t]+)?(?={_CODE})(.*?)(?:```|\Z)|```[^`\n]*\n(.*?)(?:^[ \t]*```|\Z)",
+    re.DOTALL | re.MULTILINE | re.IGNORECASE,
 )
 _DEFINES_A = re.compile(r"^[ \t]*def[ \t]+a\b|^a[ \t]*=", re.MULTILINE)
 
@@ -17,16 +21,22 @@ _DEFINES_A = re.compile(r"^[ \t]*def[ \t]+a\b|^a[ \t]*=", re.MULTILINE)
 def extract_code(completion: str) -> str:
     """Return the program in a completion, "" when there is none.
 
-    The last fenced block that defines `a`, else the last fenced block, else the text from the first import, def, class
-    or decorator line on. An unclosed fence runs to the end. Only the first 60,000 characters are looked at.
+    The last fenced block that defines `a`, else the last fenced block, else the text from the first line on that
+    begins with import, def, class, a decorator or `a = lambda`. An unclosed fence runs to the end; a block that is
+    indented as a whole, as in a list, is moved to the margin. Only the first 60,000 characters are looked at.
     Example: "Sure!\\n```python\\ndef a(n): return n\\n```" gives "def a(n): return n\\n".
     """
     text = completion[:MAX_COMPLETION_CHARS]
-    blocks = [match[1] for match in _FENCED.finditer(text)]
+    blocks = [_at_margin(match[1] or match[2] or "") for match in _FENCED.finditer(text)]
     if blocks:
         return next((block for block in reversed(blocks) if _DEFINES_A.search(block)), blocks[-1])
     first = _FIRST_CODE_LINE.search(text)
     return text[first.start() :].partition("\n```")[0] if first else ""
+
+
+def _at_margin(block: str) -> str:
+    """Take off what all lines of a block are indented by. One that begins at the margin stays as it is."""
+    return textwrap.dedent(block) if block.lstrip("\r\n")[:1] in (" ", "\t") else block
 
 
 _HEAVY = re.compile(r"\b(?:numpy|sympy|mpmath)\b")

@@ -83,9 +83,13 @@ class Outcome:
 
 @dataclass(slots=True)
 class Reading:
-    """The lines of one process, as far as they follow the grammar. `answers` holds (letter, text) by call number."""
+    """The lines of one process, as far as they follow the grammar. `answers` holds (letter, text) by call number.
+
+    `lacks` names the module for which the process ended itself, so that the program may run where it is.
+    """
 
     compiled: bool = False
+    lacks: str = ""
     syntax_error: str = ""
     imports: tuple[str, ...] = ()
     has_function: bool = False
@@ -98,10 +102,11 @@ class Reading:
 
 
 _HEADER = re.compile(rb"H ([!-~]{1,2048})")
-_RAISED = re.compile(rb"X ([01]) ([emq])([ -~]{0,120})")
+_RAISED = re.compile(rb"X ([01]) ([em])([ -~]{0,120})")
+_LACKS = re.compile(rb"M ([ -~]{1,120})")
 _SYNTAX = re.compile(rb"S ([ -~]{0,120})")
 _ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}")
-_ANSWER = re.compile(rb"([0-9]{1,6}) (?:([ij])(-?[0-9a-f]+)|([bfoemq])([ -~]{0,120}))")
+_ANSWER = re.compile(rb"([0-9]{1,6}) (?:([ij])(-?[0-9a-f]+)|([bfoem])([ -~]{0,120}))")
 
 
 def message(text: bytes) -> str:
@@ -123,6 +128,9 @@ def read_lines(output: bytes, num_calls: int) -> Reading:
     lines = output.split(b"\n")
     torn = lines.pop()  # without a line end: the process was stopped while writing
     for number, line in enumerate(lines):
+        if match := _LACKS.fullmatch(line):
+            reading.lacks = match[1].decode("ascii")
+            return reading
         if number == 0:
             if match := _HEADER.fullmatch(line):
                 reading.compiled = True
@@ -175,8 +183,6 @@ def to_value(letter: str, text: str) -> Value:
             return Value("float", None, text)
         case "o":
             return Value("other", None, text)
-        case "q":
-            return Value("error", None, f"ModuleNotFoundError: {text}")
         case _:
             return Value("error", None, text)
 
@@ -222,6 +228,8 @@ def judge(
         return "infra", "the process that runs candidates ended"
     if not reading.compiled and not reading.syntax_error and outcome.exit_code == EXIT_BROKEN:
         return "infra", "the candidate's process could not be set up"
+    if reading.lacks and not reading.compiled:
+        return "infra", f"the compiler lacks the module {reading.lacks}"
     if disagreed:
         return "nondeterministic", "two calls with the same n gave different answers"
     if reading.syntax_error:
@@ -242,7 +250,7 @@ def judge(
         return "flood", "answers longer than 64 KiB in all"
     if outcome.exit_code == EXIT_MEMORY:
         return "memory", "MemoryError"
-    if reading.garbled:
+    if reading.garbled or reading.lacks:
         return "crash", "wrote something that is no result"
     if reading.raised:
         return ("memory" if reading.raised[0] == "m" else "exception"), to_value(*reading.raised).text
@@ -252,20 +260,12 @@ def judge(
         return "crash", f"left with exit code {outcome.exit_code} before every call was answered"
     if all(right):
         return "ok", ""
-    for verdict, letters in (("memory", "m"), ("exception", "eq")):
+    for verdict, letters in (("memory", "m"), ("exception", "e")):
         for letter, text in reading.answers:
             if letter in letters:
                 return verdict, to_value(letter, text).text
     wrong = right.index(False)
     return "wrong", f"term {wrong} is {values[wrong].text or values[wrong].kind}"
-
-
-def missing_module(reading: Reading) -> str:
-    """Return the first module that a candidate asked for and did not get, "" when there is none."""
-    for letter, text in ([reading.raised] if reading.raised else []) + reading.answers:
-        if letter == "q":
-            return text
-    return ""
 
 
 def level(layers: Iterable[str]) -> str:

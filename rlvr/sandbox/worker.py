@@ -4,7 +4,6 @@ Not run by hand. It starts, feeds and ends processes; what their answers mean is
 """
 
 import contextlib
-import importlib.machinery
 import importlib.util
 import os
 import platform
@@ -13,15 +12,14 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
 from pathlib import Path
 
 from rlvr.errors import RlvrError
 from rlvr.sandbox.candidate import EXIT_FLOOD, MESSAGE_CAP, OUTPUT_CAP, unpack_limits
+from rlvr.sandbox.preload import PACKAGES
 from rlvr.sandbox.verdicts import CPU_SIGNALS, Outcome
 
 OUTCOME = struct.Struct("=Iiid")  # number, wait status, 1 when the wall limit was hit, CPU seconds
-HEAVY_PACKAGES = ("numpy", "sympy", "mpmath")
 START_TIMEOUT_S = 120.0
 # `random` would reseed itself in every fork, which costs a tenth of it; candidates are reseeded by candidate.py.
 ZYGOTE_ENTRY = (
@@ -92,29 +90,12 @@ def can_isolate() -> bool:
 def package_dirs() -> list[str]:
     """Return the folders that hold numpy, sympy and mpmath, without importing them."""
     folders = []
-    for name in HEAVY_PACKAGES:
+    for name in PACKAGES:
         spec = importlib.util.find_spec(name)
         if spec is None or not spec.submodule_search_locations:
             raise RlvrError(f"the sandbox needs {name}, which is not installed: run pip install {name}")
         folders.append(str(Path(spec.submodule_search_locations[0]).parent))
     return list(dict.fromkeys(folders))
-
-
-def module_exists(name: str) -> bool:
-    """True when a module of that dotted name can be found. Imports nothing."""
-    path: list[str] | None = None
-    parts = name.split(".")
-    if not all(part.isidentifier() for part in parts):
-        return False
-    for end in range(1, len(parts) + 1):
-        if end == 1:
-            spec = importlib.util.find_spec(parts[0])
-        else:
-            spec = importlib.machinery.PathFinder.find_spec(".".join(parts[:end]), path)
-        if spec is None:
-            return False
-        path = list(spec.submodule_search_locations or [])
-    return True
 
 
 def _command(entry: str, *arguments: str) -> list[str]:
@@ -163,21 +144,19 @@ def _socket_pair() -> tuple[socket.socket, socket.socket]:
 
 
 class Zygote:
-    """One running zygote. `state`: starting, testing (the self-test is under way), ready, stale (end it when idle)."""
+    """One running zygote. `state`: starting, testing (the self-test is under way), ready."""
 
-    def __init__(self, tier: str, cpu: int, memory_mib: int, without: frozenset[str], extra_modules: Sequence[str]):
+    def __init__(self, tier: str, cpu: int, memory_mib: int, without: frozenset[str]):
         self.tier = tier
         self.state = "starting"
         self.layers: frozenset[str] = frozenset()
-        self.loaded: frozenset[str] = frozenset()
         self.deadline_s = float("inf")
         self.owner_pid = os.getpid()
         self.control, theirs = _socket_pair()
-        lists = [",".join(items) or "-" for items in (sorted(without), extra_modules)]
         numbers = [str(theirs.fileno()), str(os.getpid()), str(cpu), str(memory_mib)]
         try:
             self.process = subprocess.Popen(
-                _command(ZYGOTE_ENTRY, tier, *numbers, *lists),
+                _command(ZYGOTE_ENTRY, tier, *numbers, ",".join(sorted(without)) or "-"),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -215,9 +194,7 @@ class Zygote:
         if not message.startswith(b"ready"):
             reason = message.removeprefix(b"failed ").decode("utf-8", "replace").strip() or "it ended without a word"
             raise RlvrError(f"the sandbox's {self.tier} worker did not start: {reason}")
-        first, _, modules = message.decode("ascii").partition("\n")
-        self.layers = frozenset(first.split()[1:])
-        self.loaded = frozenset(modules.split())
+        self.layers = frozenset(message.decode("ascii").split()[1:])
         self.state = "testing"
 
     def close(self) -> None:

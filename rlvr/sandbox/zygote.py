@@ -1,11 +1,11 @@
-"""The process that forks candidates: imports and warms up what they may use, locks itself in, then forks once a job.
+"""The process that forks candidates: loads what they may use, locks itself in, then forks once a job.
 
 Started by `worker.py` with a clean environment, never by hand. It holds no expected term, no data and no project
-module but `candidate` and `isolation`. Two processes: a guard, which ends everything when the grader ends,
-and the zygote proper, process 1 of its namespaces where there are any.
+module but `candidate`, `isolation` and `preload`. Two processes: a guard, which ends everything when the grader
+ends, and the zygote proper, process 1 of its namespaces where there are any.
 
 Messages on the control socket, which keeps them apart (SEQPACKET):
-    zygote -> grader   b"ready LAYERS\\n" and a space list of the loaded modules, or b"failed TEXT"
+    zygote -> grader   b"ready LAYERS" or b"failed TEXT"
     grader -> zygote   one job (candidate.py)
     zygote -> grader   OUTCOME header and the candidate's lines as they came
 """
@@ -13,8 +13,6 @@ Messages on the control socket, which keeps them apart (SEQPACKET):
 import contextlib
 import ctypes
 import fcntl
-import gc
-import importlib
 import os
 import resource
 import select
@@ -22,97 +20,14 @@ import signal
 import socket
 import struct
 import sys
+from collections.abc import Callable
 
-from rlvr.sandbox import candidate, isolation
+from rlvr.sandbox import candidate, isolation, preload
 
 OUTCOME = struct.Struct("=Iiid")  # number, wait status, 1 when the wall limit was hit, CPU seconds
 CONTROL_FD = 4
 HUGE_PAGE_BYTES = 2**21
 MADV_HUGEPAGE, MADV_COLLAPSE = 14, 25
-
-# With files denied, a module that is not preloaded is missing. What is missing in the light tier is looked for in the
-# heavy one; what is missing there, fresh heavy zygotes get. So these lists are about speed: a fork costs in proportion
-# to what is loaded, and the few modules of the light tier serve nearly every program.
-LIGHT_MODULES = """
-    math cmath fractions decimal numbers itertools functools operator statistics random collections collections.abc
-    heapq bisect string re typing copy enum abc types time contextlib __future__ builtins io os sys gc
-"""
-WIDE_MODULES = """
-    dataclasses textwrap array struct datetime calendar hashlib json warnings weakref inspect pprint traceback
-    linecache tokenize keyword unicodedata zlib base64 secrets queue threading reprlib ast dis importlib importlib.util
-    graphlib codecs atexit signal mmap
-"""
-HEAVY_MODULES = """
-    numpy numpy.linalg numpy.fft numpy.random numpy.polynomial numpy.polynomial.polynomial numpy.lib numpy.ma
-    mpmath sympy sympy.abc sympy.ntheory sympy.ntheory.factor_ sympy.ntheory.continued_fraction
-    sympy.ntheory.egyptian_fraction sympy.functions.combinatorial.numbers sympy.combinatorics
-    sympy.combinatorics.partitions sympy.utilities.iterables sympy.polys sympy.series sympy.series.sequences
-    sympy.concrete sympy.matrices sympy.solvers sympy.solvers.recurr sympy.sets sympy.logic sympy.discrete
-    sympy.integrals sympy.simplify sympy.core.numbers sympy.solvers.diophantine sympy.parsing.sympy_parser
-"""
-
-WARM_LIGHT = """
-import math
-from decimal import Decimal
-from fractions import Fraction
-from functools import lru_cache
-@lru_cache(maxsize=None)
-def f(n: int) -> int:
-    return n if n < 2 else f(n - 1) + f(n - 2)
-def a(n):
-    x = [str(Fraction(1, 3) + Fraction(2, 5)), str(Decimal(2).sqrt()), f"{n}", math.isqrt(n)]
-    return sum(math.comb(n, k) for k in range(n + 1) if k % 2 == 0) + f(n) // n
-"""
-WARM_HEAVY = """
-from sympy import *
-import numpy as np, mpmath, sympy as sp
-x, n, k, y = sp.symbols("x n k y")
-f = sp.Function("f")
-CALLS = [
-    lambda: np.fft.fft(np.arange(4)), lambda: np.random.seed(1), lambda: np.random.default_rng(1).integers(5),
-    lambda: np.polynomial.Polynomial([1, 2]).roots(), lambda: np.linalg.det(np.eye(2)), lambda: np.unique(np.ones(2)),
-    lambda: np.linalg.matrix_power(np.array([[1, 1], [1, 0]], dtype=object), 5), lambda: np.array2string(np.arange(3)),
-    lambda: np.convolve([1, 2], [1, 2]), lambda: np.roots([1, 0, -1]), lambda: np.cumsum(np.arange(3)) % 2,
-    lambda: mpmath.zeta(3), lambda: mpmath.nstr(mpmath.pi), lambda: mpmath.findroot(lambda t: t * t - 2, 1),
-    lambda: prime(30), lambda: primepi(100), lambda: factorint(2**31 * 91), lambda: factorint(1000003 * 1000033),
-    lambda: divisors(60), lambda: isprime(97), lambda: divisor_sigma(12), lambda: totient(12), lambda: mobius(30),
-    lambda: list(primerange(5, 20)), lambda: nextprime(10), lambda: primitive_root(7), lambda: n_order(2, 7),
-    lambda: binomial(10, 3), lambda: fibonacci(30), lambda: lucas(5), lambda: catalan(5), lambda: bell(5),
-    lambda: bernoulli(6), lambda: euler(4), lambda: partition(10), lambda: integrate(x**2 * sin(x), (x, 0, 1)),
-    lambda: simplify(sin(x) ** 2 + cos(x) ** 2), lambda: factor(x**2 - 1), lambda: expand((x + 1) ** 3),
-    lambda: solve(x**2 - 2, x), lambda: series(exp(x), x, 0, 4), lambda: Poly(x**2 - 1, x).all_coeffs(),
-    lambda: Sum(k, (k, 1, n)).doit(), lambda: Product(k, (k, 1, 4)).doit(), lambda: limit(sin(x) / x, x, 0),
-    lambda: diff(x**3, x), lambda: rsolve(f(n + 1) - 2 * f(n), f(n), {f(0): 1}), lambda: Matrix([[1, 1], [1, 0]]) ** 5,
-    lambda: Matrix([[2, 1], [1, 1]]).det(), lambda: sqrt(8).evalf(20), lambda: floor(sqrt(5) * 3), lambda: N(pi, 30),
-    lambda: sympify("2*x+1"), lambda: lambdify(x, x**2)(3), lambda: str(Rational(1, 3)), lambda: nsimplify(0.5),
-    lambda: interpolate([1, 4, 9], x), lambda: ceiling(log(10)), lambda: gcd(12, 18), lambda: lcm(4, 6),
-    lambda: Mod(7, 3), lambda: apart(1 / (x * (x + 1)), x), lambda: cyclotomic_poly(6, x), lambda: chebyshevt(4, x),
-    lambda: legendre(3, x), lambda: list(sp.utilities.iterables.partitions(4)), lambda: harmonic(5),
-    lambda: list(sp.utilities.iterables.multiset_permutations([1, 1, 2])), lambda: discrete_log(41, 15, 7),
-    lambda: factorial2(7), lambda: subfactorial(5), lambda: continued_fraction_periodic(0, 1, 7),
-    lambda: jacobi_symbol(2, 7), lambda: sqrt_mod(2, 7), lambda: multiplicity(2, 8), lambda: composite(5),
-    lambda: sp.ntheory.modular.crt([3, 5], [2, 3]), lambda: reduced_totient(12), lambda: primorial(4),
-    lambda: linsolve([x + y - 1, x - y], [x, y]), lambda: int(np.sum(np.arange(5))) + Integer(3) ** 2 // 2,
-    lambda: resultant(x**2 - 1, x - 1, x), lambda: discriminant(x**2 - 2, x), lambda: Piecewise((1, x > 0), (0, True)),
-    lambda: hyper([1], [2], 1).evalf(), lambda: gamma(5) + zeta(2), lambda: integer_nthroot(27, 3),
-]
-def a(n):
-    try:
-        CALLS[n]()
-    except (NameError, AttributeError):  # another version of sympy: its loss
-        return 0
-    return 1
-"""
-
-
-def warm_up(tier: str) -> None:
-    """Run candidates here once, so that what is imported or allocated on first use is there for every fork."""
-    runs = [(WARM_LIGHT, range(1, 4)), ("def a(n): return n / 0", range(1)), ("def a(n) return", range(1))]
-    if tier == "heavy":
-        runs.append((WARM_HEAVY, range(WARM_HEAVY.count("lambda: "))))
-    for source, calls in runs:
-        candidate.run(source.encode(), list(calls), lambda data: None)
-        sys.modules.pop(candidate.MODULE_NAME, None)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -122,24 +37,6 @@ def vm_size_bytes() -> int:
     """Return the address space in use, the base on which a candidate's memory limit is put."""
     with open("/proc/self/statm") as file:
         return int(file.read().split()[0]) * resource.getpagesize()
-
-
-def prepare(tier: str, extra_modules: list[str]) -> None:
-    """Import and warm up a tier; extra modules (found missing by an earlier zygote) may fail on their own."""
-    candidate.silence()
-    sys.setrecursionlimit(candidate.RECURSION_LIMIT)
-    for name in LIGHT_MODULES.split():
-        importlib.import_module(name)
-    if tier == "heavy":
-        for name in (WIDE_MODULES + HEAVY_MODULES).split():
-            importlib.import_module(name)
-    for name in extra_modules:
-        with contextlib.suppress(Exception):
-            importlib.import_module(name)
-    warm_up(tier)
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 100)  # a first collection costs a heavy fork 3 ms; most programs need none
 
 
 def use_huge_pages() -> None:
@@ -198,10 +95,13 @@ def result_pipe() -> int:
 class Forker:
     """Serves jobs one after the other until the control socket closes."""
 
-    def __init__(self, control: socket.socket, read_end: int, layers: set[str]):
+    def __init__(
+        self, control: socket.socket, read_end: int, layers: set[str], elsewhere: Callable[[str], bool] | None
+    ):
         self.control = control
         self.read_end = read_end
         self.layers = layers
+        self.elsewhere = elsewhere
         self.filter = isolation.SyscallFilter() if "seccomp" in layers else None
         self.buffer = bytearray(candidate.MESSAGE_CAP)
         self.zeros = bytes(candidate.MESSAGE_CAP)
@@ -242,6 +142,8 @@ class Forker:
             resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
             resource.setrlimit(resource.RLIMIT_NOFILE, (isolation.RESULT_FD + 1, isolation.RESULT_FD + 1))
             candidate.reseed(seed, source)
+            if self.elsewhere is not None:
+                sys.meta_path.append(candidate.Elsewhere(self.elsewhere, isolation.RESULT_FD))
             signal.setitimer(signal.ITIMER_PROF, cpu_limit_s)
             if self.filter is not None:
                 self.filter.install()
@@ -250,12 +152,11 @@ class Forker:
         candidate.run_and_exit(source, calls, isolation.RESULT_FD)
 
 
-def zygote(
-    control: socket.socket, tier: str, memory_mib: int, without: set[str], in_namespaces: bool, extra: list[str]
-):
+def zygote(control: socket.socket, tier: str, memory_mib: int, without: set[str], in_namespaces: bool) -> None:
     """Prepare, lock in, report, serve. Every failure before the report is sent to the grader as text."""
     try:
-        prepare(tier, extra)
+        preload.prepare(tier)
+        elsewhere = preload.elsewhere(tier)
         use_huge_pages()
         control.setblocking(True)
         os.dup2(control.fileno(), CONTROL_FD)
@@ -267,9 +168,8 @@ def zygote(
         layers = lock_in(memory_mib, without, in_namespaces)
         sys.path[:] = []
         sys.path_importer_cache.clear()
-        forker = Forker(control, read_end, layers)
-        names = " ".join(sorted(sys.modules))
-        control.send(f"ready {' '.join(sorted(layers))}\n{names}".encode("ascii", "replace")[: candidate.MESSAGE_CAP])
+        forker = Forker(control, read_end, layers, elsewhere)
+        control.send(f"ready {' '.join(sorted(layers))}".encode("ascii"))
     except BaseException:
         import traceback
 
@@ -308,10 +208,9 @@ def guard(zygote_pid: int, grader_pid: int) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Entry point: TIER CONTROL_FD GRADER_PID CPU MEMORY_MIB WITHOUT EXTRA_MODULES (comma lists, "-" for none)."""
-    tier, control_fd, grader_pid, cpu, memory_mib, without_text, extra_text = arguments
+    """Entry point: TIER CONTROL_FD GRADER_PID CPU MEMORY_MIB WITHOUT (a comma list, "-" for none)."""
+    tier, control_fd, grader_pid, cpu, memory_mib, without_text = arguments
     without = set(without_text.split(",")) - {"-"}
-    extra = [name for name in extra_text.split(",") if name != "-"]
     if int(cpu) >= 0:
         with contextlib.suppress(OSError):
             os.sched_setaffinity(0, {int(cpu)})
@@ -326,7 +225,7 @@ def main(arguments: list[str]) -> None:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
         isolation.die_with_parent(signal.SIGKILL)
         try:
-            zygote(control, tier, int(memory_mib), without, in_namespaces, extra)
+            zygote(control, tier, int(memory_mib), without, in_namespaces)
         finally:
             os._exit(0)
     control.close()
