@@ -244,7 +244,8 @@ def test_a_crash_on_the_vm_is_a_failed_run_with_its_last_words(place, tmp_path):
     status = place.wait_for("008", "done", "failed", "lost")
     assert (status.state, status.exit_code) == ("failed", 2), place.log("008")
     assert status.message.startswith("error: filter_samples = 1 leaves 0 tasks, fewer than prompts_per_step = 4")
-    assert "corpus fetch --url file://" in place.log("008")
+    assert "corpus fetch --dir ../oeisdata --url file://" in place.log("008")
+    assert (place.colab.content / "oeisdata/seq").is_dir()  # for the next run there
     assert place.colab.assignments == []
 
 

@@ -17,7 +17,7 @@ import msgspec
 
 from rlvr import cycles, records, supervisor
 from rlvr.cli import RUN_HELP, Command, follow, start
-from rlvr.colab import bundle, client, vms
+from rlvr.colab import bundle, client, costs, vms
 from rlvr.colab import mirror as mirroring
 from rlvr.colab import supervisor as colab_supervisor
 from rlvr.cycles import COLAB_FILE, Run
@@ -74,10 +74,10 @@ def up(args: argparse.Namespace) -> int:
             refuse_other_gpu(kept, gpu)
         print(f"VM {kept.session} ({kept.gpu}) is up already.")
         return 0
-    usage = colab_supervisor.check_account(colab_supervisor.Options(gpu, args.auth))
+    usage = costs.check_account(gpu, args.auth)
     if not cycles.model_names():
         raise RlvrError("no model here to train: make one with rlvrctl.py init --model NAME, then rent a VM")
-    cost = colab_supervisor.cost_text(gpu, usage)
+    cost = costs.cost_text(gpu, usage)
     print(f"Balance {usage.balance:g} compute units. {cost} Renting {client.one(gpu)} ...", flush=True)
     name = colab_supervisor.session_name("up")
     kept = ColabSession(session=name, gpu=gpu, base="", own=False)
@@ -90,8 +90,8 @@ def up(args: argparse.Namespace) -> int:
         raise
     records.write(COLAB_FILE, msgspec.structs.replace(kept, endpoint=rented.endpoint, started=time.time()))
     after = client.usage(args.auth)
-    rate = colab_supervisor.remember_rate(gpu, usage, after)
-    print(f"VM {name} is up, {colab_supervisor.rate_text(rate, after)} from now on, used or not.")
+    rate = costs.remember_rate(gpu, usage, after)
+    print(f"VM {name} is up, {costs.rate_text(rate, after)} from now on, used or not.")
     start.say_next("rlvrctl.py colab train", "rlvrctl.py colab ps", "rlvrctl.py colab down")
     return 0
 

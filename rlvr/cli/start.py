@@ -148,13 +148,13 @@ def colab_options(args: argparse.Namespace, session: str) -> "Options | None":
 
 def say_cost(model: str, plan_config: TrainConfig, rented: "Options") -> None:
     """Check the account and the config for a rented VM, and print what it will cost."""
-    from rlvr.colab import supervisor as colab_supervisor
+    from rlvr.colab import bundle, costs
 
-    usage = colab_supervisor.check_account(rented)
-    colab_supervisor.check_config(plan_config)
-    steps = colab_supervisor.steps_on(model, rented.gpu)
-    print(f"Colab: {usage.balance:g} compute units. {colab_supervisor.cost_text(rented.gpu, usage)}")
-    print(f"This cycle: {colab_supervisor.cycle_cost(rented.gpu, plan_config, steps, usage.balance)}.", flush=True)
+    usage = costs.check_account(rented.gpu, rented.auth)
+    bundle.check_config(plan_config)
+    steps = costs.steps_on(model, rented.gpu)
+    print(f"Colab: {usage.balance:g} compute units. {costs.cost_text(rented.gpu, usage)}")
+    print(f"This cycle: {costs.cycle_cost(rented.gpu, plan_config, steps, usage.balance)}.", flush=True)
 
 
 def show_plan(model: str, plan: runs.Plan, rented: "Options | None" = None) -> int:
@@ -179,17 +179,16 @@ def show_plan(model: str, plan: runs.Plan, rented: "Options | None" = None) -> i
 
 def preview_on_colab(model: str, plan_config: TrainConfig, gpu: str) -> list[tuple[str, str]]:
     """The rows of a dry run for a rented GPU; Colab is not asked for anything."""
-    from rlvr.colab import client
-    from rlvr.colab import supervisor as colab_supervisor
+    from rlvr.colab import bundle, client, costs
 
-    colab_supervisor.check_config(plan_config)
-    steps = colab_supervisor.steps_on(model, gpu)
+    bundle.check_config(plan_config)
+    steps = costs.steps_on(model, gpu)
     memory_mib = client.GPUS[gpu]
     rows = preview(plan_config, steps, Gpu(f"{client.one(gpu)} of Colab", memory_mib, memory_mib, ""))
     return [
         ("on", f"{client.one(gpu)} of Colab"),
         *rows,
-        ("cost", colab_supervisor.cycle_cost(gpu, plan_config, steps)),
+        ("cost", costs.cycle_cost(gpu, plan_config, steps)),
     ]
 
 

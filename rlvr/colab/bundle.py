@@ -18,8 +18,9 @@ from packaging.version import Version
 from rlvr.colab import remote
 from rlvr.colab.client import scrub
 from rlvr.config import TrainConfig, read_layers, resolve, write_snapshot
-from rlvr.cycles import RunFiles
+from rlvr.cycles import Run, RunFiles
 from rlvr.errors import RlvrError
+from rlvr.provenance import git_revision
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DISTRIBUTION = "oeis-rlvr"
@@ -31,6 +32,9 @@ CODE = "code"
 
 MODULES = ("oeis_parser", "oeis_rlvr", "gemma4_oeis_rlvr", "eval_oeis", "rlvrctl", "rlvrviz", "rlvrtui")
 """The programs beside the package: in site-packages they have neighbours."""
+
+CORPUS_URL = os.environ.get("RLVR_COLAB_CORPUS_URL", "")
+"""Where the VM fetches the corpus from; empty: where `corpus fetch` does."""
 
 PIECE_PREFIX = ".piece-"
 """What the folders begin with in which a piece is unpacked, beside the files that it is for."""
@@ -76,6 +80,63 @@ def code_files() -> list[Path]:
     """The project's own files, relative to its root."""
     package = [path for path in (ROOT / "rlvr").rglob("*") if path.is_file() and "__pycache__" not in path.parts]
     return sorted(path.relative_to(ROOT) for path in [*(ROOT / f"{name}.py" for name in MODULES), *package])
+
+
+def cycle_there(run: Run) -> str:
+    """Where the folder of a run lies on the VM, as its own log names it."""
+    return f"{run.training_dir.name}/{run.model}/{run.name}"
+
+
+def parent_there(run: Run, adapter: Path | None) -> str:
+    """Where the adapter that a run starts from lies on the VM: one from elsewhere has a place of its own."""
+    if adapter is None:
+        return ""
+    training = run.training_dir.resolve()
+    if adapter.resolve().is_relative_to(training):
+        return f"{run.training_dir.name}/{adapter.resolve().relative_to(training)}"
+    return "parent/adapter"
+
+
+def check_config(config: TrainConfig) -> None:
+    """Raise RlvrError for a config that names something of this machine."""
+    make_spec(config, "")
+
+
+def make_spec(config: TrainConfig, cycle: str, parent: str = "", *, resume: bool = False) -> dict[str, Any]:
+    """What the supervisor on the VM has to do.
+
+    `cycle` and `parent` are folders there, with `parent` empty for a cold start.
+
+    Raises:
+        RlvrError: for a config that names something of this machine.
+    """
+    needed = requirements()
+    arguments = ["--config", f"{cycle}/config.toml", "--cycle", cycle]
+    arguments += ["--parent", parent] if parent else []
+    arguments += ["--resume"] if resume else []
+    corpus_here = config.corpus_dir
+    if corpus_here:
+        path = Path(corpus_here).expanduser().resolve()
+        if not path.is_relative_to(ROOT / "rlvr"):
+            raise RlvrError(
+                f"corpus_dir = {corpus_here!r} is a folder of this machine: leave it empty, then the VM fetches the "
+                "whole OEIS, or name the bundled sample"
+            )
+        arguments += ["--corpus-dir", f"{CODE}/{path.relative_to(ROOT)}"]
+    if Path(config.base_model).expanduser().is_dir() and config.base_model != "tiny":
+        raise RlvrError(f"base_model = {config.base_model!r} is a folder of this machine: name a model of the Hub")
+    revision = git_revision(ROOT)
+    fetch = ["--url", CORPUS_URL] if CORPUS_URL else []
+    return {
+        "requirements": needed.pinned,
+        "ranges": needed.ranges,
+        "gpu_requirements": needed.gpu,
+        "fetch_corpus": fetch if config.environment == "oeis" and not corpus_here else None,
+        "cycle": cycle,
+        "parent": parent,
+        "arguments": arguments,
+        "about": {"git_revision": revision} if revision else {},
+    }
 
 
 def make_bundle(

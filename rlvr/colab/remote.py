@@ -33,6 +33,9 @@ CONFIG_FILE = "config.toml"
 LOCAL_FILES = {"run.log", "status.json", "launch.json", "colab.json", "label.txt", "notes.md", ".lock", CONFIG_FILE}
 """Files of a run that the local side writes itself."""
 
+CORPUS = "../oeisdata"
+"""Where the OEIS lies: one copy for all runs of a VM, as it takes long to come and long to go."""
+
 BLOCK_BYTES = 2**20
 PACK_ATTEMPTS = 3
 LEFT_ALONE = ("torch", "torchvision", "torchaudio", "triton")
@@ -150,8 +153,10 @@ def supervise(base):
         code, error = install(steps, spec), "pip could not install the packages"
         if code == 0 and spec["fetch_corpus"] is not None:
             write_state(base, phase="fetching the OEIS corpus")
-            fetch = [sys.executable, "-u", "code/rlvrctl.py", "corpus", "fetch", *spec["fetch_corpus"]]
-            code, error = steps.run(fetch, cwd=base), "the OEIS corpus could not be fetched"
+            os.symlink(CORPUS, os.path.join(base, os.path.basename(CORPUS)))
+            fetch = ["code/rlvrctl.py", "corpus", "fetch", "--dir", CORPUS, *spec["fetch_corpus"]]
+            code = steps.run([sys.executable, "-u", *fetch], cwd=base)
+            error = "the OEIS corpus could not be fetched"
         if code == 0:
             write_state(base, phase="training")
             trainer = [sys.executable, "-u", "code/gemma4_oeis_rlvr.py", *spec["arguments"]]
@@ -280,7 +285,7 @@ def pack(base, have, log_bytes, have_checkpoints, with_adapter, part_bytes):
             about.update(json.load(spec)["about"])
         if "corpus" in about:
             corpus, root = os.path.realpath(os.path.join(base, about["corpus"])), os.path.realpath(base)
-            about["corpus"] = os.path.relpath(corpus, root)  # the other side has its like
+            about["corpus"] = os.path.relpath(corpus, root).removeprefix("../")  # the other side has its like
     empty = not (manifest["files"] or manifest["checkpoints"] or manifest["adapter"])
     if empty and manifest["log_bytes"] == log_bytes:
         manifest = None

@@ -23,16 +23,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from rlvr import cycles, records, supervisor
-from rlvr.budget import cycle_time
-from rlvr.colab import bundle, client, remote
+from rlvr.colab import bundle, client, costs, remote
 from rlvr.colab import mirror as mirroring
 from rlvr.colab.client import Gone, Refused, Unreachable
 from rlvr.config import TrainConfig, read_layers, resolve
 from rlvr.cycles import Run, RunFiles
 from rlvr.errors import RlvrError
-from rlvr.listing import duration_text
-from rlvr.provenance import git_revision
-from rlvr.records import ColabSession, Launch, Step
+from rlvr.records import ColabSession, Launch
 from rlvr.status import StatusFile
 
 POLL_S = float(os.environ.get("RLVR_COLAB_POLL_S", "15"))
@@ -48,9 +45,6 @@ REFUSED_POLLS = 20
 """How many polls to wait before a replacement is asked for again that was refused."""
 
 SESSION_PREFIX = "rlvr-"
-
-CORPUS_URL = os.environ.get("RLVR_COLAB_CORPUS_URL", "")
-"""Where the VM fetches the corpus from; empty: where `corpus fetch` does."""
 
 START = """
 def main():
@@ -118,71 +112,6 @@ class Options(NamedTuple):
     max_restarts: int = 3
     session: str = ""
     """The VM of `colab up`, which stays up; empty: one of this run's own."""
-
-
-def check_account(options: Options) -> client.Usage:
-    """Ask for the balance before anything is made, and say what is left.
-
-    Raises:
-        RlvrError: without a client, a login, a network, or compute units.
-    """
-    client.check_gpu(options.gpu)
-    usage = client.usage(options.auth)
-    if usage.balance <= 0 and options.gpu != "T4":
-        raise RlvrError(
-            f"no compute units left for one {options.gpu} (balance {usage.balance:g}): `colab pay` buys some; "
-            "a T4 may be had without"
-        )
-    return usage
-
-
-def cost_text(gpu: str, usage: client.Usage) -> str:
-    """What an hour costs, as far as it is known: Colab tells the rate only while a VM is up, so it is remembered."""
-    rate, one = known_rates().get(gpu), client.one(gpu)
-    if not rate:
-        return f"The rate of {one} is told, and remembered, once the first one is up: rlvrctl.py colab ps."
-    left = f"what is left lasts {usage.balance / rate:.1f} h" if usage.balance > 0 else "nothing is left for it"
-    return f"{one[0].upper()}{one[1:]} took {rate:g} an hour last time: {left}."
-
-
-def cycle_cost(gpu: str, config: TrainConfig, steps: Sequence[Step], balance: float = float("inf")) -> str:
-    """What a cycle takes of the compute units, as far as it is known, by the steps of one on such a GPU."""
-    if not steps:
-        return f"not known: no earlier cycle of this model ran on {client.one(gpu)}"
-    seconds = cycle_time(config, steps).total_s
-    rate = known_rates().get(gpu)
-    if not rate:
-        return f"{duration_text(seconds)} of training, at a rate that is not known"
-    units = rate * seconds / 3600
-    text = f"about {units:.1f} compute units" if units >= 0.1 else "less than 0.1 compute units"
-    more = f", more than the {balance:g} that are left" if units > balance else ""
-    return f"{text} for {duration_text(seconds)} of training{more}, and what the VM takes to get ready"
-
-
-def steps_on(model: str, gpu: str) -> list[Step]:
-    """The steps of the model's last cycle that ran on such a GPU of Colab."""
-    steps: list[Step] = []
-    for run in cycles.cycle_runs(model):
-        with contextlib.suppress(RlvrError):  # one without a launch.json
-            if records.read(run.files.launch, Launch).colab.get("gpu") == gpu and run.files.metrics.exists():
-                steps = list(records.read_lines(run.files.metrics, Step)) or steps
-    return steps
-
-
-def known_rates() -> dict[str, float]:
-    try:
-        return msgspec.json.decode(cycles.COLAB_RATES_FILE.read_bytes(), type=dict[str, float])
-    except (OSError, msgspec.MsgspecError):
-        return {}
-
-
-def remember_rate(gpu: str, before: client.Usage, after: client.Usage) -> float:
-    """Remember what an hour of a VM takes that was rented between the two; 0 where that cannot be told."""
-    rate = round(after.per_hour - before.per_hour, 2)
-    if rate <= 0 or after.assignments != before.assignments + 1:  # another one came or went at the same time
-        return known_rates().get(gpu, 0.0)
-    cycles.COLAB_RATES_FILE.write_bytes(msgspec.json.encode({**known_rates(), gpu: rate}))
-    return rate
 
 
 def supervise(run: Run, stop: Sequence[int] = ()) -> int:
@@ -327,7 +256,9 @@ def provision(run: Run, launch: Launch, options: Options, status: StatusFile, st
     config, _ = resolve(TrainConfig, read_layers(run.files.config, TrainConfig))
     parent = parent_of(run, launch)
     checkpoint = last_checkpoint(run.files)
-    spec = make_spec(config, cycle_there(run), parent_there(run, parent), resume=checkpoint is not None)
+    spec = bundle.make_spec(
+        config, bundle.cycle_there(run), bundle.parent_there(run, parent), resume=checkpoint is not None
+    )
     if parent is not None:
         cycles.link_parent(run.files, parent)
     # No other attempt, on a VM that stays up, may have this folder.
@@ -381,19 +312,12 @@ def rent(run: Run, options: Options, status: StatusFile) -> ColabSession:
         if kept is not None:
             records.write(cycles.COLAB_FILE, msgspec.structs.replace(kept, endpoint=found.endpoint))
         usage = client.usage(options.auth)
-        rate = remember_rate(options.gpu, before, usage)
+        rate = costs.remember_rate(options.gpu, before, usage)
         session = msgspec.structs.replace(session, per_hour=rate)
-        say(f"VM {name} is up; balance {usage.balance:g}, {rate_text(rate, usage)} from now on")
+        say(f"VM {name} is up; balance {usage.balance:g}, {costs.rate_text(rate, usage)} from now on")
     session = msgspec.structs.replace(session, endpoint=found.endpoint)
     records.write(run.files.colab, session)
     return session
-
-
-def rate_text(rate: float, usage: client.Usage) -> str:
-    """What an hour of a VM takes from now on, and of all that are up where it is not the only one."""
-    if rate and abs(rate - usage.per_hour) >= 0.01:
-        return f"{rate:g} compute units an hour, {usage.per_hour:g} for all {usage.assignments} VMs of the account,"
-    return f"{usage.per_hour:g} compute units an hour"
 
 
 def forget_kept(options: Options) -> ColabSession | None:
@@ -434,63 +358,6 @@ def session_name(what: str) -> str:
 def folder_tag() -> str:
     """Four letters of this `training/`: others of the same account may have VMs that are none of our business."""
     return hashlib.sha256(os.fsencode(cycles.TRAINING_DIR.resolve())).hexdigest()[:4]
-
-
-def cycle_there(run: Run) -> str:
-    """Where the folder of a run lies on the VM, as its own log names it."""
-    return f"{run.training_dir.name}/{run.model}/{run.name}"
-
-
-def parent_there(run: Run, adapter: Path | None) -> str:
-    """Where the adapter that a run starts from lies on the VM: one from elsewhere has a place of its own."""
-    if adapter is None:
-        return ""
-    training = run.training_dir.resolve()
-    if adapter.resolve().is_relative_to(training):
-        return f"{run.training_dir.name}/{adapter.resolve().relative_to(training)}"
-    return "parent/adapter"
-
-
-def check_config(config: TrainConfig) -> None:
-    """Raise RlvrError for a config that names something of this machine."""
-    make_spec(config, "")
-
-
-def make_spec(config: TrainConfig, cycle: str, parent: str = "", *, resume: bool = False) -> dict[str, Any]:
-    """What the supervisor on the VM has to do.
-
-    `cycle` and `parent` are folders there, with `parent` empty for a cold start.
-
-    Raises:
-        RlvrError: for a config that names something of this machine.
-    """
-    requirements = bundle.requirements()
-    arguments = ["--config", f"{cycle}/config.toml", "--cycle", cycle]
-    arguments += ["--parent", parent] if parent else []
-    arguments += ["--resume"] if resume else []
-    corpus_here = config.corpus_dir
-    if corpus_here:
-        path = Path(corpus_here).expanduser().resolve()
-        if not path.is_relative_to(bundle.ROOT / "rlvr"):
-            raise RlvrError(
-                f"corpus_dir = {corpus_here!r} is a folder of this machine: leave it empty, then the VM fetches the "
-                "whole OEIS, or name the bundled sample"
-            )
-        arguments += ["--corpus-dir", f"{bundle.CODE}/{path.relative_to(bundle.ROOT)}"]
-    if Path(config.base_model).expanduser().is_dir() and config.base_model != "tiny":
-        raise RlvrError(f"base_model = {config.base_model!r} is a folder of this machine: name a model of the Hub")
-    revision = git_revision(bundle.ROOT)
-    fetch = ["--url", CORPUS_URL] if CORPUS_URL else []
-    return {
-        "requirements": requirements.pinned,
-        "ranges": requirements.ranges,
-        "gpu_requirements": requirements.gpu,
-        "fetch_corpus": fetch if config.environment == "oeis" and not corpus_here else None,
-        "cycle": cycle,
-        "parent": parent,
-        "arguments": arguments,
-        "about": {"git_revision": revision} if revision else {},
-    }
 
 
 def parent_of(run: Run, launch: Launch) -> Path | None:
@@ -567,7 +434,7 @@ def tear_down(run: Run, options: Options) -> str:
         try:
             if outcome := client.stop(session.session, session.endpoint, options.auth):
                 run.files.colab.unlink()
-                say(f"VM {session.session} {outcome}{cost_of(session)}")
+                say(f"VM {session.session} {outcome}{costs.cost_of(session)}")
                 return ""
             say(f"VM {session.session} is still on Colab's list")
         except RlvrError as error:
@@ -576,11 +443,6 @@ def tear_down(run: Run, options: Options) -> str:
     warning = f"WARNING: VM {session.session} may still cost money: rlvrctl.py colab stop {run.name} gives it back."
     say(warning)
     return warning
-
-
-def cost_of(session: ColabSession) -> str:
-    hours = (time.time() - session.started) / 3600
-    return f" after {hours:.1f} h, about {hours * session.per_hour:.1f} compute units" if session.per_hour else ""
 
 
 def say(text: str) -> None:
