@@ -10,13 +10,15 @@ learned (`stop_on_dead_signal`), 130 Ctrl-C, 143 SIGTERM. The last three leave a
 """
 
 import argparse
+import contextlib
 import os
+import shutil
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rlvr import curriculum, environment, records
 from rlvr.arguments import Parser, run_program
@@ -29,8 +31,8 @@ from rlvr.errors import RlvrError
 from rlvr.listing import step_text
 from rlvr.preflight import Sampled, preflight
 from rlvr.provenance import provenance
-from rlvr.records import Completion, Outcomes, Step
-from rlvr.status import StatusFile, new_status
+from rlvr.records import Completion, Step
+from rlvr.status import SUPERVISED, StatusFile, new_status
 
 if TYPE_CHECKING:
     from rlvr.models import Policy
@@ -281,24 +283,117 @@ def forget_after(files: RunFiles, step: int) -> None:
             os.replace(temporary, path)
 
 
-def train(args: argparse.Namespace) -> int:
-    config, origins = config_from_flags(args, TrainConfig)
+def say_what_is_replaced(files: RunFiles) -> None:
+    """Say it before the model is loaded, while nothing is lost yet."""
+    if old := whole_checkpoints(files):
+        print(
+            f"{files.folder} holds a run of {step_of(old[-1])} steps: this one takes its place once it begins to "
+            "train. --resume goes on with it instead."
+        )
+
+
+def step_of(checkpoint: Path) -> int:
+    return int(checkpoint.name.rpartition("-")[2])
+
+
+def make_room(files: RunFiles) -> None:
+    """Take away what a run before this one left in its folder, so that no --resume takes that for its own.
+
+    Its adapter and outcomes stay until there is something in their place: see `forget_adapter`.
+    """
+    for checkpoint in files.checkpoints.glob("checkpoint-*"):
+        shutil.rmtree(checkpoint)
+    for path in (files.metrics, files.trace):
+        path.unlink(missing_ok=True)
+    if files.parent.is_symlink():
+        files.parent.unlink()
+
+
+def forget_adapter(files: RunFiles, outcomes_file: Path | None) -> None:
+    """Take away the weights of the run before, and its outcomes unless those are what --resume is to read again.
+
+    The rest of the adapter's folder is written anew with the new weights.
+    """
+    for path in files.adapter.glob("adapter_*"):
+        path.unlink()
+    if outcomes_file != files.outcomes:
+        files.outcomes.unlink(missing_ok=True)
+
+
+def make_folder(files: RunFiles) -> None:
+    """Make the folder of a run; a supervisor has made that of its own, which is not to be made anew where it was.
+
+    Raises:
+        RlvrError: when that is gone.
+    """
+    if SUPERVISED not in os.environ:
+        files.folder.mkdir(parents=True, exist_ok=True)
+    elif not files.folder.is_dir():
+        raise RlvrError(f"{files.folder}: moved or removed while the run was being started")
+
+
+@contextlib.contextmanager
+def leaving_a_status(status: StatusFile) -> Iterator[None]:
+    """When a run does not come to an end of its own, say in its status why."""
+    try:
+        yield
+    except BaseException as error:
+        with contextlib.suppress(OSError, RlvrError):  # a full disk, or a folder that was moved, may be the reason
+            status.write(finished=time.time(), **end_of(error))
+        raise
+
+
+def end_of(error: BaseException) -> dict[str, object]:
+    """The fields of a status that say how an exception ended the run."""
+    if isinstance(error, KeyboardInterrupt | SystemExit):
+        number = signal.SIGINT if isinstance(error, KeyboardInterrupt) else signal.SIGTERM
+        return {"state": "killed", "exit_code": 128 + number, "message": f"stopped at once by {number.name}"}
+    if isinstance(error, RlvrError):
+        return {"state": "failed", "exit_code": 2, "message": str(error)}
+    return {"state": "failed", "exit_code": 1, "message": f"{type(error).__name__}: {error}"}
+
+
+class Cycle(NamedTuple):
+    """A cycle, looked at and loaded: `left_out` by the curriculum of `outcomes_file`, to go on from `checkpoint`."""
+
+    config: TrainConfig
+    files: RunFiles
+    env: Environment
+    tasks: Sequence[Task]
+    left_out: frozenset[str]
+    outcomes_file: Path | None
+    policy: "Policy"
+    budget: Budget
+    parent: Path | None
+    checkpoint: Path | None
+
+    @property
+    def first_step(self) -> int:
+        """The steps that are taken already."""
+        return step_of(self.checkpoint) if self.checkpoint else 0
+
+
+def prepare(args: argparse.Namespace, config: TrainConfig) -> Cycle:
+    """Find and load what the cycle needs; nothing is written yet.
+
+    Raises:
+        RlvrError: for something to correct.
+    """
     files = RunFiles(args.cycle) if args.cycle else StandaloneFiles(STANDALONE_DIR)
+    if SUPERVISED in os.environ:
+        make_folder(files)
     parent = find_adapter(args.parent) if args.parent else None
     checkpoint = last_checkpoint(files) if args.resume else None
+    if checkpoint is None:
+        say_what_is_replaced(files)
 
     env = environment.load(config.environment)
     env.configure(config)
-    tasks, left_out = build_tasks(config, env, find_outcomes(args, files))
+    outcomes_file = find_outcomes(args, files)
+    tasks, left_out = build_tasks(config, env, outcomes_file)
 
     # Heavy imports from here on; unsloth, where there is one, has to come before TRL.
     from rlvr import models
-
-    models.import_backend()
-    from datasets import Dataset
-    from trl import GRPOConfig
-
-    from rlvr.grpo import TASK_COLUMN, RecordingTrainer, StopOnSignal
 
     policy = models.load_policy(
         config.base_model,
@@ -311,38 +406,72 @@ def train(args: argparse.Namespace) -> int:
         threads=config.threads,
     )
     style = prompt_style(config, policy)
-    prompts = [task.prompt_text(style) for task in tasks]
-    encoded = models.encode_prompts(policy.tokenizer, prompts)
+    encoded = models.encode_prompts(policy.tokenizer, [task.prompt_text(style) for task in tasks])
     prompt_lengths = {task.id: len(ids) for task, ids in zip(tasks, encoded, strict=True)}
-    world_size = int(os.environ.get("WORLD_SIZE", "1"))
-    budget = plan_budget(config, prompt_lengths, world_size)
+    budget = plan_budget(config, prompt_lengths, int(os.environ.get("WORLD_SIZE", "1")))
     print_banner(config, policy, budget, parent, len(tasks))
-
     if checkpoint is not None:
         chosen = set(files.tasks.read_text(encoding="utf-8").split())
         tasks = [task for task in tasks if task.id in chosen]
     else:
         tasks = sample_first(config, policy, env, tasks, budget.completion_tokens, is_cold=parent is None)
-    files.folder.mkdir(parents=True, exist_ok=True)
-    if checkpoint is None:
-        files.tasks.write_text("".join(f"{task.id}\n" for task in tasks), encoding="utf-8")
-        for path in (files.metrics, files.trace):
-            path.unlink(missing_ok=True)
-    else:
-        step = int(checkpoint.name.rpartition("-")[2])
-        forget_after(files, step)
-        print(f"Resuming after step {step} ({checkpoint})")
-    about = {**provenance(), **env.provenance(config), "parent": str(parent or ""), "num_tasks": len(tasks)}
-    write_snapshot(files.config, config, origins, about)
-    if args.cycle and parent:
-        link_parent(files, parent)
-    status = StatusFile(files.status, new_status("train", "running", started=time.time(), max_steps=config.max_steps))
+    return Cycle(config, files, env, tasks, left_out, outcomes_file, policy, budget, parent, checkpoint)
 
+
+def train(args: argparse.Namespace) -> int:
+    config, origins = config_from_flags(args, TrainConfig)
+    cycle = prepare(args, config)
+    files = cycle.files
+    make_folder(files)
+    # Of several processes that train together, one writes.
+    is_main = os.environ.get("RANK", "0") == "0"
+    now = new_status("train", "running", started=time.time(), step=cycle.first_step, max_steps=config.max_steps)
+    status = StatusFile(files.status, now, writes=is_main)
+    with leaving_a_status(status):
+        if is_main:
+            begin_files(cycle)
+            about = {**provenance(), **cycle.env.provenance(config), "parent": str(cycle.parent or "")}
+            write_snapshot(files.config, config, origins, {**about, "num_tasks": len(cycle.tasks)})
+            if args.cycle and cycle.parent:
+                link_parent(files, cycle.parent)
+        code = run_steps(cycle, status, is_main)
+        if code == 0 and is_main:
+            status.check_folder()
+            save(cycle)
+            status.write(state="done", finished=time.time(), exit_code=0)
+    return code
+
+
+def begin_files(cycle: Cycle) -> None:
+    """Let the files of the folder say where this run begins: at its first step, or after its checkpoint."""
+    files, checkpoint = cycle.files, cycle.checkpoint
+    if checkpoint is None:
+        make_room(files)
+        files.tasks.write_text("".join(f"{task.id}\n" for task in cycle.tasks), encoding="utf-8")
+    else:
+        forget_after(files, cycle.first_step)
+        print(f"Resuming after step {cycle.first_step} ({checkpoint})")
+
+
+def run_steps(cycle: Cycle, status: StatusFile, is_main: bool) -> int:
+    """Take the steps that are still to be taken; the exit code, 0 when the last one is."""
+    from datasets import Dataset
+    from trl import GRPOConfig
+
+    from rlvr.grpo import TASK_COLUMN, RecordingTrainer, StopOnSignal
+
+    config, files, env, tasks, policy, budget = (
+        cycle.config,
+        cycle.files,
+        cycle.env,
+        cycle.tasks,
+        cycle.policy,
+        cycle.budget,
+    )
+    style = prompt_style(config, policy)
     on_cpu = policy.device == "cpu"
     stop = StopOnSignal()
-
     watch = Watch(config)
-    is_main = os.environ.get("RANK", "0") == "0"
 
     def on_step(step: Step, completions: Sequence[Completion]) -> bool:
         new_findings = watch.add(step, completions)
@@ -354,12 +483,21 @@ def train(args: argparse.Namespace) -> int:
                 print_finding(finding)
         return config.stop_on_dead_signal and watch.dead is not None and step.step < step.max_steps
 
+    def on_saved() -> None:
+        # Now there is something in place of what the run before left; one that starts from that still needs it.
+        is_own_parent = cycle.parent is not None and cycle.parent.resolve() == files.adapter.resolve()
+        if cycle.checkpoint is None and not is_own_parent:
+            forget_adapter(files, cycle.outcomes_file)
+
+    status.check_folder()
     trainer = RecordingTrainer(
         environment=env,
         tasks=tasks,
         trace_file=files.trace,
         metrics_file=files.metrics,
+        before_writing=status.check_folder,
         on_step=on_step,
+        on_saved=on_saved,
         model=policy.model,
         processing_class=policy.tokenizer,
         train_dataset=Dataset.from_list(
@@ -403,35 +541,41 @@ def train(args: argparse.Namespace) -> int:
         ),
     )
 
-    sample_baseline(config, policy, env, tasks, budget.completion_tokens, "before")
-    stop.install()
-    try:
-        trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
-    except BaseException as error:
-        status.write(state="failed", finished=time.time(), message=f"{type(error).__name__}: {error}")
-        raise
-    if stop.received:
-        code = 128 + stop.received
-        status.write(state="killed", finished=time.time(), exit_code=code, message=f"stopped by {stop.received.name}")
-        print(f"Stopped by {stop.received.name} after step {trainer.state.global_step}; go on with --resume.")
-        return code
-    if trainer.state.global_step < config.max_steps and watch.dead is not None:
-        message = f"nothing is being learned: {watch.dead.title}: {watch.dead.what}"
-        status.write(state="failed", finished=time.time(), exit_code=NOTHING_LEARNED, message=message)
-        print(f"Stopped after step {trainer.state.global_step} with a checkpoint; {message}", flush=True)
-        return NOTHING_LEARNED
+    if cycle.checkpoint and cycle.first_step >= config.max_steps:
+        print("Every step is taken: the adapter is saved.", flush=True)
+        trainer.load_weights(cycle.checkpoint)
+        stop.install()
+    else:
+        sample_baseline(config, policy, env, tasks, budget.completion_tokens, "before")
+        stop.install()
+        trainer.train(resume_from_checkpoint=str(cycle.checkpoint) if cycle.checkpoint else None)
+        taken = trainer.state.global_step
+        if stop.received and taken < config.max_steps:
+            code, name = 128 + stop.received, stop.received.name
+            status.write(state="killed", finished=time.time(), exit_code=code, message=f"stopped by {name}")
+            print(f"Stopped by {name} after step {taken}; go on with --resume.")
+            return code
+        if taken < config.max_steps and watch.dead is not None:
+            message = f"nothing is being learned: {watch.dead.title}: {watch.dead.what}"
+            status.write(state="failed", finished=time.time(), exit_code=NOTHING_LEARNED, message=message)
+            print(f"Stopped after step {taken} with a checkpoint; {message}", flush=True)
+            return NOTHING_LEARNED
 
-    sample_baseline(config, policy, env, tasks, budget.completion_tokens, "after")
-    policy.model.save_pretrained(files.adapter, selected_adapters=["default"])
-    policy.tokenizer.save_pretrained(files.adapter)
-    outcomes = curriculum.count_outcomes(records.read_lines(files.trace, Completion), left_out)
-    records.write(files.outcomes, outcomes)
-    status.write(state="done", finished=time.time(), exit_code=0)
-    print_summary(outcomes, files)
+    with stop.breaking_off():
+        if not stop.received:
+            sample_baseline(config, policy, env, tasks, budget.completion_tokens, "after")
+    if stop.received:
+        print(f"{stop.received.name}: every step is taken, so the adapter is saved all the same.", flush=True)
     return 0
 
 
-def print_summary(outcomes: Outcomes, files: RunFiles) -> None:
+def save(cycle: Cycle) -> None:
+    """Save the adapter and what the next cycle's curriculum reads, and say so."""
+    files, policy = cycle.files, cycle.policy
+    policy.model.save_pretrained(files.adapter, selected_adapters=["default"])
+    policy.tokenizer.save_pretrained(files.adapter)
+    outcomes = curriculum.count_outcomes(records.read_lines(files.trace, Completion), cycle.left_out)
+    records.write(files.outcomes, outcomes)
     print(
         f"Outcomes: {len(outcomes.seen)} sequences seen, {len(outcomes.always_solved)} always solved "
         f"(left out next time), {len(outcomes.never_matched)} never matched a hidden term."
@@ -442,7 +586,12 @@ def print_summary(outcomes: Outcomes, files: RunFiles) -> None:
 def main() -> int:
     # Until training can stop at a step, SIGTERM ends the program the way Ctrl-C does.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
-    return train(parse_arguments())
+    try:
+        return train(parse_arguments())
+    except SystemExit as ended:
+        if ended.code == 128 + signal.SIGTERM:
+            print("Stopped at once by SIGTERM.", file=sys.stderr)
+        raise
 
 
 if __name__ == "__main__":

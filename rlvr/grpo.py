@@ -5,10 +5,11 @@ completion and one metrics line a step, and stops at a signal with a checkpoint.
 `models.import_backend()`, because unsloth wants to be imported before TRL.
 """
 
+import contextlib
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +37,10 @@ class RecordingTrainer(GRPOTrainer):
         tasks: the dataset's column `task_index` points into them.
         trace_file: one line a completion is appended here.
         metrics_file: one line a step is appended here.
+        before_writing: called before anything is written; what it raises ends the training.
         on_step: called in every process with each step's record and completions after they were written; True ends
             the training with a checkpoint.
+        on_saved: called in the main process after a checkpoint was written.
     """
 
     def __init__(
@@ -47,7 +50,9 @@ class RecordingTrainer(GRPOTrainer):
         tasks: Sequence[Task],
         trace_file: Path,
         metrics_file: Path,
+        before_writing: Callable[[], None],
         on_step: Callable[[Step, Sequence[Completion]], bool],
+        on_saved: Callable[[], None],
         **trainer_args: Any,
     ):
         super().__init__(reward_funcs=list(environment.REWARD_FUNCS), **trainer_args)
@@ -56,7 +61,9 @@ class RecordingTrainer(GRPOTrainer):
         self._tasks = tasks
         self._trace_file = trace_file
         self._metrics_file = metrics_file
+        self._before_writing = before_writing
         self._on_step = on_step
+        self._on_saved = on_saved
         self._graded: list[tuple[Task, str, Grade, int, bool]] = []
         self._step_completions: list[Completion] = []
         self._generation_s = self._scoring_s = 0.0
@@ -68,6 +75,16 @@ class RecordingTrainer(GRPOTrainer):
         peft_model: Any = self.model if model is None else model
         peft_model.load_adapter(resume_from_checkpoint, "default", is_trainable=True)
         peft_model.set_adapter("default")
+
+    def load_weights(self, checkpoint: Path) -> None:
+        """Take the weights of a checkpoint without going on from it: TRL takes a step more after the last one."""
+        self._load_from_checkpoint(str(checkpoint))
+
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        self._before_writing()
+        super()._save_checkpoint(model, trial)
+        if self.accelerator.is_main_process:
+            self._on_saved()
 
     def _generate_single_turn(self, prompt_ids: Any, *args: Any, **kwargs: Any) -> Any:
         began = time.perf_counter()
@@ -125,6 +142,7 @@ class RecordingTrainer(GRPOTrainer):
         ]
         self._step_completions = gather_object(local)
         if self.accelerator.is_main_process:
+            self._before_writing()
             records.append(self._trace_file, *self._step_completions)
         return output
 
@@ -143,6 +161,7 @@ class RecordingTrainer(GRPOTrainer):
             step_s=now - self._step_began,
         )
         if self.accelerator.is_main_process:
+            self._before_writing()
             records.append(self._metrics_file, step)
         if self._on_step(step, self._step_completions):
             self.control.should_save = self.control.should_training_stop = True
@@ -221,6 +240,7 @@ class StopOnSignal(TrainerCallback):
 
     def __init__(self) -> None:
         self.received: signal.Signals | None = None
+        self._breaks_off = False
 
     def install(self) -> None:
         """Take over both signals; before this, and at a second Ctrl-C, they end the program at once."""
@@ -228,13 +248,28 @@ class StopOnSignal(TrainerCallback):
             signal.signal(number, self._receive)
 
     def _receive(self, number: int, frame: Any) -> None:
-        if self.received is signal.SIGINT:
-            raise KeyboardInterrupt
+        at_once = self._breaks_off or self.received is signal.SIGINT
         self.received = signal.Signals(number)
+        if at_once:
+            raise KeyboardInterrupt
+
+    @contextlib.contextmanager
+    def breaking_off(self) -> Iterator[None]:
+        """Around what may be left out: a signal breaks that off, and what comes after it is still done."""
+        self._breaks_off = True
+        try:
+            yield
+        except KeyboardInterrupt:
+            pass
+        finally:
+            self._breaks_off = False
 
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> TrainerControl:
-        if self.received:
+        # Processes that train together stop together, whichever of them had the signal.
+        received = max(gather_object([int(self.received or 0)]))
+        if received:
+            self.received = signal.Signals(received)
             control.should_save = control.should_training_stop = True
         return control

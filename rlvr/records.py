@@ -11,13 +11,17 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import msgspec
 
 from rlvr.errors import RlvrError
 
 Record = TypeVar("Record", bound=msgspec.Struct)
+
+Count = Annotated[int, msgspec.Meta(ge=0)]
+State = Literal["pending", "running", "done", "failed", "killed", "lost"]
+"""Of a run."""
 
 OUTCOMES = ("solved", "partial", "wrong", "lookup", "disallowed_import", "invalid", "truncated", "timeout", "infra")
 """What became of a completion; `infra` is a failure of ours, never scored."""
@@ -219,21 +223,24 @@ class Status(msgspec.Struct, kw_only=True):
     """`status.json`: where a run stands; times are seconds since 1970.
 
     `pid` and `process_start` are of the process that answers for the run; the second one, in seconds since the machine
-    started, tells it from a later process with the same pid. `step` of `max_steps` counts optimizer steps of a cycle,
+    started, tells it from a later process with the same pid. `device` and `inode` are of the run's folder, which tell
+    it from a copy. 0 is unknown, and no such process. `step` of `max_steps` counts optimizer steps of a cycle,
     completions of an evaluation, rounds of an auto run; `reward` and `solved` are the newest. Readers show the state
     "lost" where a run should be living and its process is gone.
     """
 
-    state: str
+    state: State
     kind: str
     created: float
     updated: float
-    pid: int = 0
+    pid: Count = 0
     process_start: float = 0.0
+    device: Count = 0
+    inode: Count = 0
     started: float | None = None
     finished: float | None = None
-    step: int = 0
-    max_steps: int = 0
+    step: Count = 0
+    max_steps: Count = 0
     reward: float | None = None
     solved: float | None = None
     waiting_for: str = ""

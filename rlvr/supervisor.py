@@ -17,6 +17,7 @@ import contextlib
 import ctypes
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -44,6 +45,7 @@ from rlvr.records import Launch, Status
 from rlvr.status import (
     LIVING,
     SUPERVISED,
+    FolderMoved,
     StatusFile,
     is_alive,
     left_of,
@@ -70,7 +72,16 @@ OWN_WORDS = "[colab "
 """What the log begins a line with that its program has not printed."""
 
 TAKEN_OUT = "taken out of the queue"
-ASKED = "asked to stop: it ends after the step in progress, with a checkpoint"
+ASKED = {
+    "train": "asked to stop: it ends after the step in progress, with a checkpoint",
+    "eval": "asked to stop: it ends at once; what was graded stays in its completions.jsonl",
+    "auto": "asked to stop: it ends with what it has started",
+}
+FORCED = {
+    "train": "killed by force: no checkpoint of the last steps",
+    "eval": "killed by force",
+    "auto": "killed by force, with what it had started",
+}
 
 # ---------------------------------------------------------------------------------------------------------------------
 # The side of the commands
@@ -104,6 +115,8 @@ def spawn(run: Run) -> None:
             env=environment,
         )
     status.pid, status.process_start = supervisor.pid, process_start(supervisor.pid) or 0.0
+    folder = run.folder.stat()
+    status.device, status.inode = folder.st_dev, folder.st_ino
     status.updated = time.time()
     records.write(run.files.status, status)
 
@@ -175,7 +188,7 @@ def kill(run: Run, force: bool = False) -> str:
         if force:
             kill_group(status)
             goes_on = left_on_colab(run.folder)
-            said = f"killed by force: {goes_on}" if goes_on else "killed by force: no checkpoint of the last steps"
+            said = f"killed by force: {goes_on}" if goes_on else FORCED[run.kind]
             mark_killed(run, status_of(run), 137, said)
         else:
             with contextlib.suppress(ProcessLookupError):
@@ -187,7 +200,7 @@ def kill(run: Run, force: bool = False) -> str:
         if goes_on := left_on_colab(run.folder):
             return f"killed, but {goes_on}"
         return "killed with its whole process group"
-    return ASKED
+    return ASKED[run.kind]
 
 
 def may_signal(pid: int) -> bool:
@@ -396,13 +409,19 @@ def supervise(run: Run) -> int:
         )
     except Stopped:
         return 143  # it is still pending: whoever takes a run out of the queue writes that down
+    except FolderMoved as moved:
+        say(f"error: {moved}")
+        return 2  # it is still pending where it lies now: the next command gives it a supervisor there
     except (RlvrError, OSError) as error:
-        status.write(state="failed", finished=time.time(), exit_code=2, waiting_for="", message=str(error))
+        write_or_say(status, state="failed", finished=time.time(), exit_code=2, waiting_for="", message=str(error))
         return 2
 
     progress = Progress(run)
     passed_on = 0
     while program.poll() is None:
+        if moved_text(status):
+            program.kill()  # asked to end, it would save its checkpoint in a folder made anew
+            break
         # Each one is passed on: the first may come while the program still starts, and be lost there.
         for _ in signals[passed_on:]:
             program.send_signal(signal.SIGTERM)
@@ -411,9 +430,33 @@ def supervise(run: Run) -> int:
             program.wait(POLL_S / 2)
         if progress.advance(status.status):
             write_or_say(status)
+    code = program.wait()
+    if moved := moved_text(status):
+        clear_remains(run)
+        say(f"error: {moved}")
+        message = f"{moved}: rlvrctl.py resume goes on where it is now"
+        write_or_say(status, state="failed", finished=time.time(), exit_code=2, message=message)
+        return 2
     progress.advance(status.status)
-    end(run, launch, status, program.returncode)
-    return program.returncode
+    end(run, launch, status, code)
+    return code
+
+
+def moved_text(status: StatusFile) -> str:
+    """What to say where a run's folder was moved or removed; "" where it is still there."""
+    try:
+        status.check_folder()
+    except FolderMoved as moved:
+        return str(moved)
+    return ""
+
+
+def clear_remains(run: Run) -> None:
+    """Remove the piece of a checkpoint that was just being written at a move, in a folder made anew for it."""
+    with contextlib.suppress(OSError):
+        if os.listdir(run.folder) == [run.files.checkpoints.name]:
+            shutil.rmtree(run.folder)
+            run.folder.parent.rmdir()  # refused where there is anything else in it
 
 
 def end_with_parent(supervisor: int) -> Callable[[], None]:
@@ -430,9 +473,16 @@ def end_with_parent(supervisor: int) -> Callable[[], None]:
 
 
 def write_or_say(status: StatusFile, **changes: object) -> None:
-    """Write a status; on a full disk over the old one, which needs no room, so that a reader learns of it."""
+    """Write a status, so that a reader learns of it in any case.
+
+    On a full disk it is written over the old one, which needs no room; a folder that was moved is followed.
+    """
     try:
-        status.write(**changes)
+        try:
+            status.write(**changes)
+        except FolderMoved:
+            status.follow_folder()
+            status.write()
     except OSError as error:
         say(f"status.json could not be replaced: {error.strerror}")
         why = str(error.strerror)
@@ -454,11 +504,12 @@ def wait_turn(run: Run, launch: Launch, status: StatusFile, signals: list[int]) 
 
     Raises:
         Stopped: at SIGTERM.
-        RlvrError: when it can never begin.
+        RlvrError: when it can never begin; FolderMoved when its folder is gone.
     """
     while True:
         if signals:
             raise Stopped
+        status.check_folder()
         with locked():
             other = blocker(run, launch)
             if other is None:
@@ -469,6 +520,7 @@ def wait_turn(run: Run, launch: Launch, status: StatusFile, signals: list[int]) 
             status.write(state="pending", waiting_for=name, message=f"waiting for {name}")
         # Look at this one file until something changes there, instead of at all runs.
         while not signals and (seen := read_status(other.files.status)) and seen.state == "running":
+            status.check_folder()
             time.sleep(POLL_S / 4)
         time.sleep(POLL_S / 4)
 
@@ -480,13 +532,21 @@ def end(run: Run, launch: Launch, status: StatusFile, code: int, why: str = "") 
         state = "done"
         clear_ephemeral(run, launch)
     elif code in EXIT_KILLED or code == -signal.SIGTERM:
-        state, code, message = "killed", 143, why or f"stopped after step {status.status.step}"
+        state, code, message = "killed", 143, why or stopped_text(run, status.status)
     else:
         state, message = "failed", why or last_words(run.files.log)
         if code < 0:
             message = f"its program was ended by {signal.Signals(-code).name}; its last words: {message}"
             code = 128 - code
     write_or_say(status, state=state, finished=time.time(), exit_code=code, message=message)
+
+
+def stopped_text(run: Run, status: Status) -> str:
+    """How far a run came that was stopped: steps of a cycle, completions of an evaluation."""
+    unit = "step" if run.kind == "train" else "completion"
+    if not status.step:
+        return f"stopped before its first {unit}"
+    return f"stopped after {unit} {status.step}" + (f" of {status.max_steps}" if run.kind == "eval" else "")
 
 
 def clear_ephemeral(run: Run, launch: Launch) -> None:
@@ -528,6 +588,9 @@ def main(work: Callable[[Run], int]) -> int:
         return 0  # killed before it began, or the command that started this was interrupted
     try:
         return work(run)
+    except FolderMoved as moved:
+        say(f"error: {moved}")  # and nothing is written into what lies there now
+        return 2
     except Exception as error:
         # Left as it is, a pending run would be started, and fail, at every command.
         status = status_of(run)

@@ -2,21 +2,22 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from processes import alive, wait_until
-from workplace import LONG_S, Workplace, busy, living, no_process_left
+from processes import alive, held, wait_until
+from workplace import LONG_S, SAMPLE, Workplace, busy, living, no_process_left
 
 from rlvr import records
 from rlvr.cycles import Run
 from rlvr.folders import never_began
 from rlvr.records import Launch, Status
 from rlvr.status import group_members, is_alive, new_status, process_start, read_status
-from rlvr.supervisor import status_of
+from rlvr.supervisor import status_of, stopped_text
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are looked at through /proc")
 
@@ -179,6 +180,132 @@ def test_a_reused_pid_is_neither_taken_for_a_run_nor_killed(work):
         records.write(file, status)
         work.ctl("kill", "001")
         assert alive(stranger.pid) and work.status("001").state == "killed"
+
+
+def written_in(folder: Path, file: Path) -> Status:
+    """The status in `file`, as one that was written in `folder`."""
+    status, where = records.read(file, Status), folder.stat()
+    status.device, status.inode = where.st_dev, where.st_ino
+    return status
+
+
+def test_a_copied_model_has_no_part_in_the_runs_of_the_original(work):
+    with busy(work) as original:
+        file = work / "m/001/status.json"
+        records.write(file, written_in(file.parent, file))
+        work.ctl("train", "-o", "corpus_dir=.")
+        assert wait_until(lambda: work.status("002").waiting_for == "001")
+        shutil.copytree(work / "m", work / "copy", symlinks=True)
+        assert [work.status(name, "copy").state for name in ("001", "002")] == ["lost", "killed"]
+        for flags in ((), ("--force",)):
+            assert "copy/001 is not running: it is lost" in work.ctl("kill", "copy/001", *flags, code=2)
+            assert "copy/002 is not running: it is killed" in work.ctl("kill", "copy/002", *flags, code=2)
+        assert "a copy of a running run: rlvrctl.py resume goes on with it" in work.ctl("ps", "--json", "-a")
+        assert work.ctl("queue").split() == ["m/002", "waiting", "for", "001"]
+        assert alive(original.pid) and work.status("001").state == "running"
+        assert len(supervisors_of("002")) == 1
+        kill_all(work)
+    # Nobody looks after the original any more, and the copy still begins nothing by itself.
+    assert work.ctl("queue") == "Nothing waits.\n"
+    assert "from its first step" in work.ctl("resume", "copy/002")
+    work.wait_for("002", "failed", model="copy")
+    assert work.status("002").state == "killed"
+
+
+@pytest.mark.parametrize(("state", "in_copy"), [("running", "lost"), ("pending", "killed"), ("done", "done")])
+def test_a_folder_is_known_by_its_inode_and_while_its_process_lives_by_its_disk(tmp_path, state, in_copy):
+    file = tmp_path / "status.json"
+    own = {"pid": os.getpid(), "process_start": process_start(os.getpid()) or 0.0}
+
+    def seen(**changes: object) -> str:
+        records.write(file, new_status("train", state, **own))
+        status = written_in(tmp_path, file)
+        for name, value in changes.items():
+            setattr(status, name, value)
+        records.write(file, status)
+        read = read_status(file)
+        assert read is not None
+        return read.state
+
+    other_disk, other_folder = tmp_path.stat().st_dev + 1, tmp_path.stat().st_ino + 1
+    assert seen() == state
+    assert seen(inode=other_folder) == seen(device=other_disk) == in_copy
+    # After a restart of the machine the disk may have another number: the queue goes on all the same.
+    assert seen(device=other_disk, process_start=1e9) == ("lost" if state == "running" else state)
+    assert seen(inode=other_folder, process_start=1e9) == in_copy
+
+
+@pytest.mark.parametrize("is_removed", [False, True])
+def test_a_run_whose_folder_is_moved_or_removed_ends_and_makes_nothing_anew(work, is_removed):
+    work.ctl("train", "--corpus-dir", SAMPLE)
+    with held(work.program("001")) as program:
+        supervisor = work.status("001").pid
+        (work.folder / "piece/001/checkpoints/checkpoint-2").mkdir(parents=True)
+        with held(supervisor):
+            if is_removed:
+                shutil.rmtree(work / "m/001")
+            else:
+                (work / "m").rename(work / "moved")
+                # What a checkpoint that was being written at this moment would make anew.
+                (work.folder / "piece").rename(work / "m")
+        assert wait_until(lambda: not alive(program))
+    assert wait_until(lambda: not alive(supervisor))
+    if is_removed:
+        assert not (work / "m/001").exists()
+        return
+    assert not (work / "m").exists()
+    status = work.status("001", "moved")
+    assert (status.state, status.exit_code) == ("failed", 2)
+    said = "training/m/001: moved or removed while the run was going on"
+    assert status.message == f"{said}: rlvrctl.py resume goes on where it is now"
+    assert f"error: {said}" in (work / "moved/001/run.log").read_text()
+
+
+def test_a_waiting_run_goes_on_waiting_where_its_folder_was_moved_to(work):
+    work.ctl("init", "--model", "other", "--preset", "tiny")
+    with busy(work, "other/001"):
+        work.ctl("train", "--model", "m", "-o", "corpus_dir=.")
+        assert wait_until(lambda: work.status("001").waiting_for == "other/001")
+        supervisor = work.status("001").pid
+        (work / "m").rename(work / "moved")
+        # Another one takes the place: nothing of the first is written into it.
+        (work / "m/001").mkdir(parents=True)
+        assert wait_until(lambda: not alive(supervisor))
+        assert list((work / "m/001").iterdir()) == []
+        assert "moved/001  waiting for" in work.ctl("queue")
+        assert wait_until(lambda: work.status("001", "moved").waiting_for == "other/001")
+    assert work.wait_for("001", "failed", model="moved").exit_code == 2
+
+
+def test_an_evaluation_that_is_stopped_is_not_spoken_of_as_a_cycle(work):
+    (work / "m/base/evals").mkdir(parents=True)
+    with busy(work, "m/base/evals/alone"):
+        said = work.ctl("kill", "base/evals/alone")
+    assert said.endswith("asked to stop: it ends at once; what was graded stays in its completions.jsonl\n")
+    run = Run("m", "base/evals/alone", "eval", work / "m/base/evals/alone")
+    assert stopped_text(run, new_status("eval", "running")) == "stopped before its first completion"
+    status = new_status("eval", "running", step=5, max_steps=16)
+    assert stopped_text(run, status) == "stopped after completion 5 of 16"
+    cycle = Run("m", "001", "train", work / "m/001")
+    assert stopped_text(cycle, new_status("train", "running", step=5, max_steps=16)) == "stopped after step 5"
+
+
+@pytest.mark.parametrize("field", ['"pid": -1', '"step": -5', '"max_steps": -1', '"state": "weird"', '"inode": "x"'])
+def test_a_status_that_no_program_has_written_is_a_failed_run_of_its_own(work, field):
+    (work / "m/001").mkdir()
+    text = f'{{"state": "running", "kind": "train", "created": 1.0, "updated": 1.0, {field}}}'
+    (work / "m/001/status.json").write_text(text)
+    row, *others = json.loads(work.ctl("ps", "-a", "--json"))
+    assert row["state"] == "failed" and "not a valid Status record" in row["message"] and others == []
+
+
+def test_a_process_is_not_known_by_its_number_alone(tmp_path, monkeypatch):
+    file = tmp_path / "status.json"
+    records.write(file, new_status("train", "running", pid=1))
+    monkeypatch.setattr("rlvr.status.process_start", lambda pid: 0.5)  # as the first one of a machine
+    status = read_status(file)
+    assert status is not None and status.state == "lost"
+    assert status.message == "its process is gone without a word: rlvrctl.py resume goes on"
 
 
 def test_after_waits_and_fails_with_what_it_waits_for(work):

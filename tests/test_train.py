@@ -2,9 +2,11 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
+from pathlib import Path
 
 import pytest
 from conftest import ROOT
@@ -13,7 +15,7 @@ from tiny_gemma4 import make_tiny_gemma4
 
 from rlvr import records
 from rlvr.config import TrainConfig, keys
-from rlvr.cycles import RunFiles
+from rlvr.cycles import RunFiles, StandaloneFiles
 from rlvr.errors import RlvrError
 from rlvr.records import Completion, Outcomes, Status, Step
 
@@ -105,27 +107,50 @@ def test_the_adapter_is_a_peft_adapter_that_changes_the_model(cycle):
     assert (tuned(ids).logits - before).abs().max() > 1e-4
 
 
-ENDS_ITSELF = """
+HOOKS = """
 import os, runpy, signal, sys
-from rlvr import records
-def append(path, *lines):
-    write(path, *lines)
-    if path.name == "metrics.jsonl":
-        records.append = write
-        os.kill(os.getpid(), signal.SIGTERM)
-write, records.append = records.append, append
-del sys.argv[0]
-runpy.run_path(sys.argv[0], run_name="__main__")
+from pathlib import Path
+from rlvr import models, records
+
+def at_first_step(act):
+    def append(path, *lines):
+        write(path, *lines)
+        if path.name == "metrics.jsonl":
+            records.append = write
+            act()
+    write, records.append = records.append, append
+
+def at_sampling(number, act):  # the preflight and the baselines sample, training does it in another way
+    calls = []
+    def generate(*args, **options):
+        calls.append(1)
+        if len(calls) == number:
+            act()
+        return sample(*args, **options)
+    sample, models.generate = models.generate, generate
+
+def send(*numbers):
+    for number in numbers:
+        os.kill(os.getpid(), number)
+
 """
-"""A program that has the signal of `kill` when its first step is written: sent from outside, it may come too late."""
+"""For a program that does something to itself at a certain moment: done from outside, it may come too late."""
+
+
+def train_with(hook, *flags, cwd, **environment):
+    """As `train`, with a line of Python that hooks something into it."""
+    code = f"{HOOKS}{hook}\ndel sys.argv[0]\nrunpy.run_path(sys.argv[0], run_name='__main__')"
+    command = [sys.executable, "-c", code, ROOT / "gemma4_oeis_rlvr.py", *SMALL, *flags]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+    return subprocess.run(list(map(str, command)), cwd=cwd, env=env, capture_output=True, text=True, timeout=900)
+
+
+STOP_AT_FIRST_STEP = "at_first_step(lambda: send(signal.SIGTERM))"
 
 
 @pytest.mark.slow
 def test_killed_and_resumed_equals_uninterrupted(cycle, tmp_path):
-    command = [sys.executable, "-c", ENDS_ITSELF, ROOT / "gemma4_oeis_rlvr.py", *SMALL]
-    command += ["--cycle", "001", "--max-steps", 6]
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(list(map(str, command)), cwd=tmp_path, env=env, capture_output=True, text=True, timeout=900)
+    done = train_with(STOP_AT_FIRST_STEP, "--cycle", "001", "--max-steps", 6, cwd=tmp_path)
     assert done.returncode == 143, done.stderr
     metrics = tmp_path / "001/metrics.jsonl"
     stopped_at = len(lines(metrics, Step))
@@ -151,6 +176,147 @@ def test_killed_and_resumed_equals_uninterrupted(cycle, tmp_path):
     assert texts[0] == texts[1]
     weights = [(folder / "001/adapter/adapter_model.safetensors").read_bytes() for folder in (cycle[0], tmp_path)]
     assert weights[0] == weights[1]
+
+
+@pytest.mark.slow
+def test_resumed_after_its_last_step_it_saves_what_it_had_learned(cycle, tmp_path):
+    """As when it was killed between its last checkpoint and its adapter."""
+    shutil.copytree(cycle[0] / "001", tmp_path / "001")
+    shutil.rmtree(tmp_path / "001/adapter")
+    (tmp_path / "001/outcomes.json").unlink()
+    done = train("--cycle", "001", "--max-steps", 6, "--resume", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "Every step is taken" in done.stdout and "Baseline before" not in done.stdout
+    whole, own = lines(cycle[0] / "001/metrics.jsonl", Step), lines(tmp_path / "001/metrics.jsonl", Step)
+    assert own == whole
+    weights = [(folder / "001/adapter/adapter_model.safetensors").read_bytes() for folder in (cycle[0], tmp_path)]
+    assert weights[0] == weights[1]
+    status = records.read(tmp_path / "001/status.json", Status)
+    assert (status.state, status.step, status.max_steps) == ("done", 6, 6)
+    assert records.read(tmp_path / "001/outcomes.json", Outcomes).seen
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "hook", [STOP_AT_FIRST_STEP, "at_sampling(2, lambda: send(signal.SIGINT))"], ids=["last step", "baseline after"]
+)
+def test_asked_to_stop_when_nothing_is_left_to_train_it_saves_and_is_done(tmp_path, hook):
+    done = train_with(hook, "--cycle", "001", "--max-steps", 1, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "Baseline before" in done.stdout and "Baseline after" not in done.stdout
+    assert "every step is taken, so the adapter is saved all the same" in done.stdout
+    assert records.read(tmp_path / "001/status.json", Status).state == "done"
+    assert (tmp_path / "001/adapter/adapter_model.safetensors").is_file() and (
+        tmp_path / "001/outcomes.json"
+    ).is_file()
+
+
+@pytest.mark.slow
+def test_a_second_ctrl_c_ends_it_at_once(tmp_path):
+    hook = "at_first_step(lambda: send(signal.SIGINT, signal.SIGINT))"
+    done = train_with(hook, "--cycle", "001", "--max-steps", 6, cwd=tmp_path)
+    assert done.returncode == 130 and "Traceback" not in done.stderr, done.stderr
+    status = records.read(tmp_path / "001/status.json", Status)
+    assert (status.state, status.exit_code, status.message) == ("killed", 130, "stopped at once by SIGINT")
+
+
+@pytest.mark.slow
+def test_stopped_in_the_preflight_it_says_so_and_leaves_nothing(tmp_path):
+    hook = "at_sampling(1, lambda: send(signal.SIGTERM))"
+    done = train_with(hook, "--cycle", "001", "--preflight-tasks", 5, cwd=tmp_path)
+    assert done.returncode == 143 and done.stderr.splitlines()[-1] == "Stopped at once by SIGTERM."
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_a_new_run_in_the_same_folder_is_not_mixed_up_with_the_last_one(cycle, tmp_path):
+    folder = tmp_path / "001"
+    shutil.copytree(cycle[0] / "001", folder)
+    old = (folder / "adapter/adapter_model.safetensors").read_bytes()
+    flags = ("--cycle", "001", "--seed", 9)
+
+    # It ends before it has saved anything: what the last one has learned is still there, and nothing to resume.
+    killed = train_with("at_first_step(lambda: send(signal.SIGKILL))", *flags, cwd=tmp_path)
+    assert killed.returncode == -9, killed.stderr
+    assert "001 holds a run of 6 steps: this one takes its place once it begins to train" in killed.stdout
+    assert (folder / "adapter/adapter_model.safetensors").read_bytes() == old
+    resumed = train(*flags, "--resume", cwd=tmp_path)
+    assert resumed.returncode == 2 and "no checkpoint to resume from" in resumed.stderr
+
+    stopped = train_with(STOP_AT_FIRST_STEP, *flags, "--max-steps", 50, cwd=tmp_path)
+    assert stopped.returncode == 143, stopped.stderr
+    assert [path.name for path in (folder / "checkpoints").glob("checkpoint-*")] == ["checkpoint-2"]
+    assert not (folder / "adapter/adapter_config.json").exists() and not (folder / "outcomes.json").exists()
+    resumed = train(*flags, "--max-steps", 3, "--resume", cwd=tmp_path)
+    assert resumed.returncode == 0, resumed.stderr
+    assert "Resuming after step 2 (001/checkpoints/checkpoint-2)" in resumed.stdout
+    assert [step.step for step in lines(folder / "metrics.jsonl", Step)] == [1, 2, 3]
+
+
+def test_what_a_resume_alone_reads_again_is_kept(tmp_path, monkeypatch):
+    import gemma4_oeis_rlvr
+
+    monkeypatch.chdir(tmp_path)
+    files = StandaloneFiles(Path("gemma_4_oeis_lora"))
+    checkpoint(files.folder, 6)
+    names = ("adapter_config.json", "adapter_model.safetensors", "tokenizer.json", "metrics.jsonl", "trace.jsonl")
+    for path in (*(files.folder / name for name in names), files.outcomes):
+        path.write_text("{}")
+    gemma4_oeis_rlvr.make_room(files)
+    assert os.listdir(files.checkpoints) == [] and files.outcomes.exists()
+    assert sorted(path.name for path in files.folder.iterdir() if path.is_file()) == sorted(names[:3])
+    gemma4_oeis_rlvr.forget_adapter(files, files.outcomes)
+    assert [path.name for path in files.folder.iterdir() if path.is_file()] == ["tokenizer.json"]
+    assert files.outcomes.exists()
+    gemma4_oeis_rlvr.forget_adapter(files, None)
+    assert not files.outcomes.exists()
+
+
+@pytest.mark.slow
+def test_moved_while_it_trains_it_ends_and_makes_nothing_anew(tmp_path):
+    hook = "at_first_step(lambda: Path('models').rename('moved'))"
+    done = train_with(hook, "--cycle", "models/001", "--max-steps", 6, "--save-steps", 1, cwd=tmp_path)
+    assert done.returncode == 2 and "Traceback" not in done.stderr, done.stderr
+    assert "error: models/001: moved or removed while the run was going on" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["moved"]
+
+
+def test_the_folder_that_a_supervisor_made_is_not_made_again(tmp_path):
+    done = train_with("os.environ['RLVR_SUPERVISED'] = '1'", "--cycle", "models/001", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == "error: models/001: moved or removed while the run was being started\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_of_several_processes_one_writes_and_all_stop_together(tmp_path):
+    """The signal comes to the one that writes, in its first step; the other would wait for it in the third."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        f"""{HOOKS}
+def noted(write):
+    def function(path, *lines):
+        with open("writes", "a") as file:
+            print(os.environ["RANK"], path.name, file=file)
+        write(path, *lines)
+    return function
+records.append, records.write = noted(records.append), noted(records.write)
+{STOP_AT_FIRST_STEP}
+runpy.run_path({str(ROOT / "gemma4_oeis_rlvr.py")!r}, run_name="__main__")
+"""
+    )
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", 2, program, *SMALL]
+    command += ["--cycle", "001", "--max-steps", 9, "--completions-per-forward", 4]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(list(map(str, command)), cwd=tmp_path, env=env, capture_output=True, text=True, timeout=900)
+    assert re.findall(r"exitcode +: (\d+)", done.stderr) == ["143", "143"], done.stderr
+    writes = {tuple(line.split()) for line in (tmp_path / "writes").read_text().splitlines()}
+    assert writes == {("0", "status.json"), ("0", "metrics.jsonl"), ("0", "trace.jsonl")}
+    status = records.read(tmp_path / "001/status.json", Status)
+    assert (status.state, status.exit_code, status.step) == ("killed", 143, 2)
+    assert len(lines(tmp_path / "001/trace.jsonl", Completion)) == 2 * 16
+    checkpoint = tmp_path / "001/checkpoints/checkpoint-2"
+    assert {"rng_state_0.pth", "rng_state_1.pth"} <= set(os.listdir(checkpoint))
 
 
 @pytest.mark.slow
