@@ -1,11 +1,14 @@
 """One completion in full: its terms cut so that a difference is seen, its group, the rows beside it."""
 
+import doctest
+
 import pytest
 from pilots import press, until, words
 from training_tree import steps, write_step
 
 from rlvr.cycles import RunFiles
 from rlvr.records import Check
+from rlvr.tui import completion
 from rlvr.tui.completion import CompletionScreen, checks_table, cut_alike
 from rlvr.tui.series import open_path
 from rlvr.tui.viz import VizApp
@@ -38,8 +41,17 @@ def test_the_table_of_terms_says_what_stands_in_each_column():
     lines = checks_table(checks, 60).plain.splitlines()
     assert lines[0].split() == ["n", "expected", "got", "match"]
     assert len({line.index("match" if "match" in line else "✓" if "✓" in line else "✗") for line in lines}) == 1
-    assert lines[1].split() == ["a(3)", "…" + "9" * 18 + "1", "…" + "9" * 18 + "2", "✗"]
+    assert lines[1].split() == ["a(3)", "…" + "9" * 19 + "1", "…" + "9" * 19 + "2", "✗"]
     assert lines[2].split() == ["a(4)", "5", "5", "✓", "shown"] and max(map(len, lines)) <= 60
+
+
+def test_what_one_column_of_terms_does_not_need_the_other_has():
+    checks = [Check(label="a(1)", expected="9" * 30, got="", passed=False, shown=False)]
+    assert checks_table(checks, 60).plain.splitlines()[1].split() == ["a(1)", "9" * 30, "–", "✗"]
+    checks = [Check(label="a(1)", expected="7", got="9" * 60, passed=False, shown=False)]
+    lines = checks_table(checks, 50).plain.splitlines()
+    assert lines[1].split() == ["a(1)", "7", "9" * 23 + "…", "✗"] and max(map(len, lines)) <= 50
+    assert doctest.testmod(completion).failed == 0
 
 
 async def test_the_next_row_of_a_filtered_table_has_its_whole_group(tmp_path, monkeypatch):

@@ -59,7 +59,7 @@ def cut_alike(expected: str, got: str, room: int) -> tuple[str, str]:
         return short, short
     pairs = zip(expected, got, strict=False)
     differs = next((at for at, (one, other) in enumerate(pairs) if one != other), min(len(expected), len(got)))
-    begin = 0 if differs < room - 2 else min(differs - room // 2, longest - room + 1)
+    begin = 0 if differs < room - 2 else min(differs - room // 2, longest - room)
 
     def cut(text: str) -> str:
         shown = f"…{text[begin + 1 :]}" if begin > 0 else text
@@ -68,20 +68,35 @@ def cut_alike(expected: str, got: str, room: int) -> tuple[str, str]:
     return cut(expected), cut(got)
 
 
+def divided(one: int, other: int, room: int) -> tuple[int, int]:
+    """Widths for two columns that want so much: what one does not need the other has.
+
+    >>> divided(8, 3, 40), divided(30, 3, 20), divided(3, 30, 20), divided(30, 30, 21)
+    ((8, 3), (17, 3), (3, 17), (10, 10))
+    """
+    half = room // 2
+    return min(one, max(half, room - other)), min(other, max(half, room - one))
+
+
 def checks_table(checks: Sequence[Check], width: int) -> Content:
     """n / expected / got / match; hidden terms are those the model never saw."""
     label = max([len(check.label) for check in checks] + [1])
-    room = max((width - label - 14) // 2, 6)
-    lines = [Content.styled(f"{'n':<{label}}  {'expected':>{room}}  {'got':>{room}}  match", "bold")]
-    for check in checks:
-        expected, got = (clipped(text, MAX_TERM) for text in (check.expected, check.got or "–"))
-        expected, got = cut_alike(expected, got, room)
+    pairs = [(clipped(check.expected, MAX_TERM), clipped(check.got or "–", MAX_TERM)) for check in checks]
+    left, right = divided(
+        max(len("expected"), *(len(expected) for expected, _ in pairs), 0),
+        max(len("got"), *(len(got) for _, got in pairs), 0),
+        max(width - label - 14, 12),
+    )
+    lines = [Content.styled(f"{'n':<{label}}  {'expected':>{left}}  {'got':>{right}}  match", "bold")]
+    for check, (expected, got) in zip(checks, pairs, strict=True):
+        # Where one column is narrower, all that stands in it fits.
+        expected, got = cut_alike(expected, got, max(left, right))
         mark, style = ("✓", "$text-success") if check.passed else ("✗", "$text-error")
         shown = " shown" if check.shown else ""
         lines.append(
             Content.assemble(
-                (f"{check.label:<{label}}  {expected:>{room}}  ", ""),
-                (f"{got:>{room}}", "" if check.passed else "$text-error"),
+                (f"{check.label:<{label}}  {expected:>{left}}  ", ""),
+                (f"{got:>{right}}", "" if check.passed else "$text-error"),
                 (f"  {mark}", style),
                 (shown, "$foreground 60%"),
             )
