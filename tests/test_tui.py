@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pilots import SIZES, click, focused, opened, plain, press, training_tree, until, words, write
+from pilots import SIZES, click, focused, heard, opened, plain, press, training_tree, until, words, write
 from textual.app import App
 from textual.command import CommandList
 from textual.pilot import Pilot
@@ -18,8 +18,12 @@ from textual.widgets import Input
 from rlvr import cycles, layers, records, supervisor
 from rlvr.records import Status
 from rlvr.tui.app import Dashboard
+from rlvr.tui.chart import ChartGrid
+from rlvr.tui.completions import CompletionsTable
 from rlvr.tui.configure import ConfigPage
 from rlvr.tui.dashboard import RunsPage
+from rlvr.tui.follow import LogView, RunView
+from rlvr.tui.help import HelpScreen
 from rlvr.tui.table import KeyedTable
 
 ROOT = Path(__file__).parent.parent
@@ -121,6 +125,89 @@ async def test_remove_names_what_depends_on_it_and_moves_all(tree: Path):
         await until(pilot, lambda: "002/evals/base+001" not in page.table.cells)
 
 
+async def test_only_cycles_are_marked_and_as_many_as_there_are_colours(tree: Path):
+    async with Dashboard().run_test(size=(120, 35)) as pilot:
+        page = await opened(pilot)
+        page.table.select("003/evals/base")
+        await press(pilot, "space")
+        assert pilot.app.marked == []  # type: ignore[attr-defined]
+        pilot.app.marked = [f"9{index}" for index in range(8)]  # type: ignore[attr-defined]
+        page.table.select("002")
+        said = heard(pilot.app)
+        await press(pilot, "space")
+        await until(pilot, lambda: "At most 8" in " ".join(said))
+        assert "002" not in pilot.app.marked  # type: ignore[attr-defined]
+
+
+async def test_the_cursor_goes_to_a_run_that_was_started_when_it_comes(tree: Path):
+    async with Dashboard().run_test(size=(120, 35)) as pilot:
+        page = await opened(pilot)
+        page.table.select("001")
+        page.table.select_when_there("005")
+        assert page.table.selected == "001"
+        shutil.copytree(tree / "training/demo/002", tree / "training/demo/005", symlinks=True)
+        await until(pilot, lambda: page.table.selected == "005")
+        await until(pilot, lambda: "005  cycle" in words(pilot.app))
+
+
+async def test_the_completions_of_the_step_under_the_crosshair(tree: Path):
+    async with Dashboard().run_test(size=(120, 35)) as pilot:
+        page = await opened(pilot)
+        page.table.select("002")
+        await until(pilot, lambda: page.query("#graphs") and page.query_one("#graphs", ChartGrid).charts)
+        page.query_one("#graphs").focus()
+        await focused(pilot, "#graphs")
+        await press(pilot, "x", "c")
+        await until(pilot, lambda: type(pilot.app.screen).__name__ == "MonitorPage")
+        await until(pilot, lambda: pilot.app.screen.query("CompletionsTable"))
+        table = pilot.app.screen.query_one(CompletionsTable)
+        await until(pilot, lambda: table.shown)
+        assert {row.step for row in table.shown} == {24}
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_help_is_a_window_with_the_keys_of_the_screen_first(tree: Path, size: tuple[int, int]):
+    (tree / "config/oeis-rlvr").mkdir(parents=True)
+    (tree / "config/oeis-rlvr/tui.toml").write_text('[keys]\nkill = "ctrl+k"\nsmooth = "v"\n')
+    async with Dashboard().run_test(size=size) as pilot:
+        page = await opened(pilot)
+        await until(pilot, lambda: page.query("#graphs"))
+        await press(pilot, "question_mark")
+        await until(pilot, lambda: isinstance(pilot.app.screen, HelpScreen))
+        titles = [title for title, _ in pilot.app.screen.sections]  # type: ignore[attr-defined]
+        assert titles == ["This screen", "Charts", "Every screen"]
+        await until(pilot, lambda: "ctrl+k" in words(pilot.app) and "Start the next cycle" in words(pilot.app))
+        await press(pilot, "escape")
+        await until(pilot, lambda: pilot.app.screen is page)
+        page.query_one("#graphs").focus()
+        await focused(pilot, "#graphs")
+        await press(pilot, "question_mark")
+        await until(pilot, lambda: isinstance(pilot.app.screen, HelpScreen))
+        title, rows = pilot.app.screen.sections[0]  # type: ignore[attr-defined]
+        assert title == "Charts" and any(key.startswith("v") and "smoothing" in about for key, about in rows)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_enter_and_the_panes_stand_in_the_footer(tree: Path, size: tuple[int, int]):
+    async with Dashboard().run_test(size=size) as pilot:
+        await opened(pilot)
+        await until(pilot, lambda: "⏎ Open" in words(pilot.app))
+        await press(pilot, "2")
+        await until(pilot, lambda: "⏎ Choose" in words(pilot.app))
+        await press(pilot, "3")
+        await until(pilot, lambda: "⏎ Edit" in words(pilot.app))
+        await press(pilot, "4")
+        await until(pilot, lambda: "⏎ Apply" in words(pilot.app))
+        await press(pilot, "7")
+        await until(pilot, lambda: ". Pane" in words(pilot.app))
+
+
+async def test_a_narrow_title_line_says_what_runs_and_where(tree: Path):
+    async with Dashboard().run_test(size=(80, 24)) as pilot:
+        await opened(pilot)
+        await until(pilot, lambda: words(pilot.app).splitlines()[0].rstrip().endswith("●1 ○1 demo"))
+
+
 async def test_label_is_written_and_shown(tree: Path):
     async with Dashboard().run_test(size=(200, 60)) as pilot:
         page = await opened(pilot)
@@ -133,6 +220,24 @@ async def test_label_is_written_and_shown(tree: Path):
         assert (tree / "training/demo/002/label.txt").read_text() == "half the rate\n"
 
 
+@pytest.mark.parametrize("size", SIZES)
+async def test_columns_give_way_and_what_is_cut_off_ends_with_an_ellipsis(tree: Path, size: tuple[int, int]):
+    (tree / "training/demo/002/label.txt").write_text("half [the] rate" + 8 * " more words" + "\n")
+    async with Dashboard().run_test(size=size) as pilot:
+        page = await opened(pilot)
+        await until(pilot, lambda: "half [the]" in words(pilot.app))
+        table = page.table
+        assert table.virtual_size.width <= table.size.width
+        assert table.shown[:3] == ["Run", "State", "Progress"] and table.shown[-1] == "Label"
+        assert ("When" in table.shown) == (size[0] == 200)
+        line = next(line for line in words(pilot.app).splitlines() if "half [the]" in line)
+        assert "…" in line
+        page.table.select("002")
+        await pilot.resize_terminal(200, 60)
+        await until(pilot, lambda: "When" in table.shown and table.shown == list(table.titles))
+        assert table.selected == "002" and "✓ done" in words(pilot.app)
+
+
 async def test_a_row_that_is_drawn_before_its_columns_have_their_width_is_not_cut_off_for_good():
     class Shown(App):
         def compose(self):
@@ -143,6 +248,17 @@ async def test_a_row_that_is_drawn_before_its_columns_have_their_width_is_not_cu
         table.show({"one": ("A name that is longer than its title",)})
         table.render_line(1)
         await until(pilot, lambda: "A name that is longer than its title" in words(pilot.app))
+
+
+async def test_f5_reads_the_run_under_the_cursor_again(tree: Path):
+    async with Dashboard().run_test(size=(120, 35)) as pilot:
+        page = await opened(pilot)
+        page.table.select("002")
+        view = page.query_one(RunView)
+        await until(pilot, lambda: view.run and view.run.name == "002" and view.query("#graphs"))
+        await press(pilot, "f5")
+        assert view.run and view.run.name == "002"
+        await until(pilot, lambda: view.query_one(LogView).line_count and "reward" in words(pilot.app))
 
 
 async def test_filter_and_escape(tree: Path):

@@ -13,14 +13,19 @@ from textual.pilot import Pilot
 from textual.widgets import Input, SelectionList, Static, TabbedContent
 
 from rlvr import layers
+from rlvr.cli import check
 from rlvr.colab import client
+from rlvr.diagnosis import Finding
 from rlvr.records import Evaluation, read
+from rlvr.tui import corpus, gpu
 from rlvr.tui.app import Dashboard
 from rlvr.tui.completion import CompletionScreen
 from rlvr.tui.completions import CompletionsTable
+from rlvr.tui.dashboard import RunsPage
+from rlvr.tui.figure import hues_of
 from rlvr.tui.graphs import RunCharts
 from rlvr.tui.monitor import MonitorPage
-from rlvr.tui.result import pass_curve
+from rlvr.tui.result import PassCharts, pass_curve
 from rlvr.tui.table import KeyedTable
 from rlvr.tui.verbs import SCREENS, VERBS
 
@@ -77,6 +82,7 @@ async def test_monitor_of_a_cycle(tree: Path, size: tuple[int, int]):
         snapshot = page.query_one("#snapshot", KeyedTable)
         await until(pilot, lambda: "max_steps" in snapshot.cells)
         assert [plain(cell) for cell in snapshot.cells["max_steps"]] == ["max_steps", "24", "flag", "250"]
+        assert text_of(page, "#verdict").strip() == ""  # it is worked out when it is looked at
         await press(pilot, "full_stop")
         await until(pilot, lambda: text_of(page, "#verdict").strip() != "")
 
@@ -99,12 +105,55 @@ async def test_numbers_and_log_lines_arrive_while_one_looks(tree: Path):
         await until(pilot, lambda: "a new line of the log" in words(pilot.app))
 
 
+async def test_files_that_cannot_be_read_end_nothing_and_are_tried_again(tree: Path):
+    folder = tree / "training/demo/003"
+    for name in ("metrics.jsonl", "trace.jsonl", "run.log"):
+        (folder / name).rename(tree / name)
+        (folder / name).mkdir()
+    async with Dashboard().run_test(size=(120, 35)) as pilot:
+        page = await opened(pilot)
+        page.table.select("003")
+        await until(pilot, lambda: page.query(RunCharts) and "Is a directory" in page.query_one(RunCharts).reason)
+        page = await monitor(pilot, "003")
+        charts, table = page.query_one(RunCharts), page.query_one(CompletionsTable)
+        await until(pilot, lambda: "metrics.jsonl: Is a directory" in " ".join(words(pilot.app).split()))
+        page.query_one(TabbedContent).active = "pane-log"
+        await until(
+            pilot, lambda: f"[cannot read {Path('training/demo/003/run.log')}: Is a directory]" in words(pilot.app)
+        )
+        for name in ("metrics.jsonl", "trace.jsonl", "run.log"):
+            (folder / name).rmdir()
+            (tree / name).rename(folder / name)
+        await until(pilot, lambda: charts.curves and len(charts.curves[0].metrics) == 16 and not charts.reason)
+        await until(pilot, lambda: len(table.all) == 16 * 16)
+        await until(pilot, lambda: "step   16/24" in words(pilot.app))
+
+
+async def test_a_run_has_the_colour_it_has_in_rlvrviz(tree: Path):
+    async with Dashboard().run_test(size=(120, 35)) as pilot:
+        page = await monitor(pilot, "003")
+        charts = page.query_one(RunCharts)
+        await until(pilot, lambda: charts.curves)
+        assert [curve.hue for curve in charts.curves] == hues_of(["demo/003"])
+
+
 async def test_doctor_of_a_failed_run_names_what_is_wrong(tree: Path):
     async with Dashboard(model="other").run_test(size=(120, 35)) as pilot:
         page = await monitor(pilot, "001")
+        page.query_one(TabbedContent).active = "pane-doctor"
         await until(pilot, lambda: "infra" in text_of(page, "#verdict"))
         page.query_one(TabbedContent).active = "pane-log"
         await until(pilot, lambda: "Traceback caf\ufffd" in words(pilot.app))  # no colours, no earlier progress bars
+
+
+async def test_the_doctor_names_the_command_that_rlvrctl_names(tree: Path, monkeypatch: pytest.MonkeyPatch):
+    found = Finding("flat", "warning", "it does not move", "raise it", ("learning_rate=2e-4", "lora_rank=64"))
+    monkeypatch.setattr(check, "diagnose", lambda *_: [found])
+    async with Dashboard().run_test(size=(120, 35)) as pilot:
+        page = await monitor(pilot, "002")
+        page.query_one(TabbedContent).active = "pane-doctor"
+        command = "rlvrctl.py config set --model demo --scope permanent learning_rate=2e-4"  # the rank is frozen
+        await until(pilot, lambda: command in [line.strip() for line in text_of(page, "#verdict").splitlines()])
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -113,12 +162,43 @@ async def test_result_of_an_evaluation(tree: Path, size: tuple[int, int]):
     async with Dashboard().run_test(size=size) as pilot:
         page = await monitor(pilot, "003/evals/base")
         await until(pilot, lambda: "12 held-out sequences" in text_of(page, "#result"))
+        await settle(pilot)
+        assert page.query_one(TabbedContent).active == "pane-result"
         solved = result.participants[1].solved
-        assert f"{100 * solved.estimate:.1f} % [{100 * solved.low:.1f}" in text_of(page, "#result")
+        assert f"{100 * solved.estimate:.1f} [{100 * solved.low:.1f}" in text_of(page, "#intervals")
+        await until(pilot, lambda: "mean_holdout_match" in words(pilot.app))
+        assert ["base", "003"] in [line.split() for line in words(pilot.app).splitlines()]
         tasks = page.query_one("#tasks", KeyedTable)
         assert set(tasks.cells) == set(result.tasks) and tasks.titles[2:] == ("base", "003")
         better = {task for task, cells in tasks.cells.items() if plain(cells[1]).startswith("003")}
         assert better == set(next(each for each in result.differences if each.metric == "solved").won)
+
+
+async def test_pass_curve_is_filtered_exported_and_left(tree: Path):
+    async with Dashboard().run_test(size=(120, 35)) as pilot:
+        page = await monitor(pilot, "003/evals/base")
+        charts = page.query_one(PassCharts)
+        await until(pilot, lambda: charts.charts)
+        page.query_one(TabbedContent).active = "pane-pass"
+        charts.focus()
+        await focused(pilot, "#pass")
+        assert not any(each.binding.action == "step_rows" for each in page.active_bindings.values())
+        await press(pilot, "slash")
+        await until(pilot, lambda: pilot.app.screen.is_modal)
+        await write(pilot, "none")
+        await press(pilot, "enter")
+        await until(pilot, lambda: pilot.app.screen is page and not charts.charts)
+        await press(pilot, "escape")
+        await until(pilot, lambda: charts.charts)
+        said = heard(pilot.app)
+        await press(pilot, "e")
+        await until(pilot, lambda: pilot.app.screen.is_modal)
+        await press(pilot, "c")
+        await until(pilot, lambda: "written" in " ".join(said))
+        file = next((tree / "training/demo/003/evals/base").rglob("*.csv"))
+        assert len(file.read_text().splitlines()) == 1 + 2 * 4
+        await press(pilot, "escape")
+        await until(pilot, lambda: isinstance(pilot.app.screen, RunsPage))
 
 
 def test_pass_curve_meets_the_evaluation(tree: Path):
@@ -210,7 +290,8 @@ async def test_preset_is_saved_and_applied(tree: Path):
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_corpus_counts_and_a_task(tree: Path, size: tuple[int, int]):
+async def test_corpus_counts_and_a_task(tree: Path, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(corpus, "MOST", 40)
     layers.set_keys(
         tree / "training/demo", "global", {"corpus_dir": str(Path(layers.__file__).parent / "assets/sample")}
     )
@@ -218,14 +299,60 @@ async def test_corpus_counts_and_a_task(tree: Path, size: tuple[int, int]):
         page = await go(pilot, "8", "CorpusPage")
         await until(pilot, lambda: "chosen for training" in text_of(page, "#counts"))
         table = page.query_one("#entries", KeyedTable)
-        assert len(table.cells) > 50
+        await until(pilot, lambda: len(table.cells) == 40)
+        assert isinstance(page, corpus.CorpusPage) and page.found and len(page.found.entries) > 50
+        beyond = list(page.found.entries)[45]
         await press(pilot, "slash")
         await focused(pilot, "#filter")
-        await write(pilot, "A000045")
-        await until(pilot, lambda: len(table.cells) <= 1)
+        await write(pilot, beyond)
+        await until(pilot, lambda: set(table.cells) == {beyond})
         await press(pilot, "escape")
-        await until(pilot, lambda: len(table.cells) > 50)
+        await until(pilot, lambda: len(table.cells) == 40)
         await until(pilot, lambda: "shown in the prompt (10)" in text_of(page, "#task"))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# GPUs
+
+
+async def test_gpus_have_a_line_where_nvidia_smi_is(tree: Path, monkeypatch: pytest.MonkeyPatch):
+    program = tree / "bin/nvidia-smi"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\ncat gpus\n")
+    program.chmod(0o755)
+    (tree / "gpus").write_text("87, 41234, 143771, 64\n")
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    monkeypatch.setattr(gpu, "LOOK_S", 0.1)
+    async with Dashboard().run_test(size=(120, 35)) as pilot:
+        await opened(pilot)
+        await until(pilot, lambda: "GPU 87 %, 40.3 of 140.4 GiB, 64 °C" in words(pilot.app))
+        await monitor(pilot, "003")
+        await until(pilot, lambda: "GPU 87 %, 40.3 of 140.4 GiB, 64 °C" in words(pilot.app))
+        (tree / "gpus").write_text("88, 41")
+        await until(pilot, lambda: "GPU" not in words(pilot.app))
+
+
+@pytest.mark.parametrize(
+    ("output", "wanted"),
+    [
+        ("", ""),
+        ("No devices were found\n", ""),
+        ("12, 1024, 24576, 40\n99, 10", "GPU 12 %, 1.0 of 24.0 GiB, 40 °C"),
+        ("[N/A], 1024, 24576, [Not Supported]\n", "GPU 1.0 of 24.0 GiB"),
+        ("[N/A], [N/A], [N/A], [N/A]\n", ""),
+        ("1, 0, 1024, 30\n2, 512, 1024, 31\n", "GPU 0 1 %, 0.0 of 1.0 GiB, 30 °C   GPU 1 2 %, 0.5 of 1.0 GiB, 31 °C"),
+        ("\ufffd\x00, ½, ², x\n", ""),
+    ],
+)
+def test_what_nvidia_smi_prints_in_words(output: str, wanted: str):
+    assert gpu.gpu_text(output) == wanted
+
+
+async def test_without_nvidia_smi_there_is_no_line(tree: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PATH", str(tree))
+    async with Dashboard().run_test(size=(120, 35)) as pilot:
+        page = await opened(pilot)
+        assert not page.query_one(gpu.GpuLine).display
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -313,5 +440,7 @@ async def test_without_a_colab_client_its_screen_is_left_out_and_says_how_to_get
         await opened(pilot)
         await until(pilot, lambda: "8 Corpus" in words(pilot.app))
         assert "9 Colab" not in words(pilot.app)
+        titles = [command.title for command in pilot.app.get_system_commands(pilot.app.screen)]
+        assert "Go to Corpus" in titles and "Go to Colab" not in titles
         await go(pilot, "9", "ColabPage")
         await until(pilot, lambda: "uv tool install google-colab-cli" in words(pilot.app))

@@ -18,9 +18,10 @@ from rlvr import cycles
 from rlvr.errors import RlvrError
 from rlvr.listing import Row, is_forgotten, newest_first, read_row, run_of
 from rlvr.tui.ending import end_on_signals
-from rlvr.tui.page import Page
+from rlvr.tui.keys import KEYS
+from rlvr.tui.page import Page, screens_here
 from rlvr.tui.preferences import choose_theme, own_keys, read_preferences
-from rlvr.tui.verbs import SCREEN_VERBS, SCREENS, VERBS, bindings
+from rlvr.tui.verbs import NAMES, SCREEN_VERBS, VERBS, bindings
 from rlvr.tui.words import progress_text
 
 Result = TypeVar("Result")
@@ -102,7 +103,7 @@ PAGES: dict[str, Callable[[], Screen]] = {
 class Dashboard(App[None]):
     """The application. `model` is "" while there is none; `rows` are its runs, live ones first."""
 
-    CSS_PATH = "dashboard.tcss"
+    CSS_PATH = ["windows.tcss", "dashboard.tcss"]  # noqa: RUF012
     TITLE = "RLVR"
     ENABLE_COMMAND_PALETTE = True
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-medium"), (160, "-wide")]  # noqa: RUF012
@@ -114,10 +115,14 @@ class Dashboard(App[None]):
         super().__init__()
         self.model = model or ""
         self.rows: list[Row] = []
+        self.models: list[str] = []
+        """All models, when they were last looked at."""
         self.marked: list[str] = []
         """Names of runs to compare, in the order they were marked."""
         self.unsaved = 0
         """Changed keys that would be lost."""
+        self.own_keys: dict[str, str] = {}
+        """Keys that the user chose: verb -> keys."""
         self.wanted_theme = theme
 
     def on_mount(self) -> None:
@@ -126,7 +131,8 @@ class Dashboard(App[None]):
         kept = read_preferences()
         if not choose_theme(self, self.wanted_theme, kept):
             return
-        self.set_keymap(own_keys(kept, VERBS))
+        self.own_keys = own_keys(kept, {*VERBS, *(key.id for key in KEYS)})
+        self.set_keymap(self.own_keys)
         if not self.model:
             try:
                 self.model = cycles.choose_model(None)
@@ -147,6 +153,7 @@ class Dashboard(App[None]):
             if model:
                 try:
                     rows, now = await asyncio.to_thread(read_rows, model), ""
+                    self.models = await asyncio.to_thread(cycles.model_names)
                 except (RlvrError, OSError) as error:
                     rows, now = [], str(error)
                     if now != trouble:  # once, not every second
@@ -256,22 +263,27 @@ class Dashboard(App[None]):
                 return
         self.exit()
 
-    def open_run(self, row: Row) -> None:
-        """Look at one run closely."""
+    def key_row(self, name: str) -> tuple[str, str]:
+        """The keys of a verb as a person knows them, and what it does."""
+        keys = self.own_keys.get(name, VERBS[name].keys)
+        return " ".join(NAMES.get(key, key) for key in keys.split(",")), VERBS[name].help
+
+    def open_run(self, row: Row, step: int | None = None) -> None:
+        """Look at one run closely, or at its completions of a step."""
         from rlvr.tui.monitor import MonitorPage
 
-        self.push_screen(MonitorPage(run_of(row)))
+        self.push_screen(MonitorPage(run_of(row), step))
 
     def get_system_commands(self, screen: Screen) -> Iterable[SystemCommand]:
         yield from super().get_system_commands(screen)
-        for name, label in SCREENS.items():
+        for name, label in screens_here().items():
             yield SystemCommand(f"Go to {label}", VERBS[name].help, lambda name=name: self.action_page(name))
         for row in self.rows:
             yield SystemCommand(
                 f"Open run {row.run}", f"{row.state} {row.label}".strip(), lambda row=row: self.open_run(row)
             )
         yield from self.graph_commands(screen)
-        for name in cycles.model_names():
+        for name in self.models:
             if name != self.model:
                 yield SystemCommand(f"Work with model {name}", "choose it", lambda name=name: self.change_model(name))
 

@@ -13,7 +13,7 @@ from rlvr.errors import RlvrError
 from rlvr.listing import Row, run_of
 from rlvr.tui.chosen import ChosenRunPage
 from rlvr.tui.form import StartForm, begin, parse_eval_keys, parse_overrides
-from rlvr.tui.monitor import read_rounds
+from rlvr.tui.monitor import ROUNDS, read_rounds
 from rlvr.tui.table import KeyedTable
 from rlvr.tui.verbs import page_bindings
 from rlvr.tui.words import progress_text, share_text, when_text
@@ -42,8 +42,9 @@ class AutoPage(ChosenRunPage):
                     yield Label(title)
                     yield Input(placeholder=empty, id=f"field-{name}", compact=True)
             with Vertical(id="list", classes="pane"):
-                yield KeyedTable("Auto run", "State", "Rounds", "Solved", "Now", "When", id="autos")
-                yield KeyedTable("Round", "Cycle", "Evaluation", "Solved", "Against base", "Better", id="rounds")
+                columns = ("Auto run", "State", "Rounds", "Solved", "Now", "When")
+                yield KeyedTable(*columns, id="autos", drop=("When",), elastic=("Now",))
+                yield KeyedTable(*ROUNDS, id="rounds", elastic=("Evaluation",))
 
     def on_mount(self) -> None:
         self.query_one("#field-rounds").focus()
@@ -95,6 +96,7 @@ class AutoPage(ChosenRunPage):
 
     def started(self, run: Run) -> None:
         self.notify(f"Auto run {run.name} was started: it goes on without the dashboard.", markup=False)
+        self.table.select_when_there(run.name)
         self.table.focus()
 
 

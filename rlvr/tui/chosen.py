@@ -4,6 +4,9 @@ from rlvr.listing import Row
 from rlvr.status import LIVING
 from rlvr.tui.page import Page
 
+MOST_COMPARED = 8
+"""Cycles: there are so many colours."""
+
 
 class ChosenRunPage(Page):
     """The chosen run is the one under the cursor of its table."""
@@ -39,5 +42,6 @@ def can(action: str, row: Row | None) -> bool | None:
         "kill": row.state in LIVING,
         "resume": row.state not in (*LIVING, "done"),
         "remove": row.state not in LIVING,
+        "mark": row.kind == "train",
     }
     return works.get(action, True) or None

@@ -11,21 +11,20 @@ from rlvr.cli.compare import CYCLE_ROWS, Value, differences, read_cycle, read_sn
 from rlvr.cycles import Run
 from rlvr.layer_files import toml_text
 from rlvr.listing import Row, run_of
+from rlvr.tui.chart import ChartGrid
+from rlvr.tui.chosen import MOST_COMPARED
 from rlvr.tui.graphs import RunCharts
 from rlvr.tui.page import Page
 from rlvr.tui.table import KeyedTable
-from rlvr.tui.verbs import page_bindings
+from rlvr.tui.verbs import PANES, page_bindings
 from rlvr.tui.words import shorten
-
-MOST = 8
-"""There are so many colours."""
 
 
 class ComparePage(Page):
     """The marked cycles of the chosen model."""
 
     key = "compare"
-    BINDINGS = page_bindings()
+    BINDINGS = page_bindings(*PANES)
     AUTO_FOCUS = "#which"
 
     def __init__(self) -> None:
@@ -80,16 +79,32 @@ class ComparePage(Page):
         """The marked cycles, the oldest first."""
         marked = set(self.which.selected)
         rows = [row for row in self.board.rows if row.run in marked]
-        return sorted((run_of(row) for row in rows), key=lambda run: run.name)[:MOST]
+        return sorted((run_of(row) for row in rows), key=lambda run: run.name)[:MOST_COMPARED]
+
+    @on(SelectionList.SelectionToggled)
+    def limit(self, event: SelectionList.SelectionToggled[str]) -> None:
+        if len(self.which.selected) > MOST_COMPARED:
+            self.which.deselect(event.selection)
+            self.notify(f"At most {MOST_COMPARED} cycles are compared: unmark one first.", severity="warning")
 
     @on(SelectionList.SelectedChanged)
-    def take(self) -> None:
-        """Show what is marked now."""
+    def mark(self) -> None:
         self.board.marked = list(self.which.selected)
+        self.take()
+
+    def take(self) -> None:
+        """Show what is chosen now."""
         chosen = self.chosen
         self.query_one(RunCharts).follow(chosen)
         self.read(lambda: read_figures(chosen), lambda rows: self.fill("#figures", "", rows))
         self.read(lambda: read_differences(chosen), lambda rows: self.fill("#config-diff", "Key", rows))
+
+    @on(ChartGrid.StepChosen)
+    def open_step(self, event: ChartGrid.StepChosen) -> None:
+        """The completions of the step under the crosshair, which stands on the steps of the first cycle."""
+        for run in self.chosen[:1]:
+            if row := self.board.row(run.name):
+                self.board.open_run(row, event.step)
 
     def fill(self, table_id: str, title: str, rows: dict[str, tuple[str, ...]]) -> None:
         """Show rows with a column a cycle, unless they are of cycles that were marked before."""

@@ -18,11 +18,13 @@ from rlvr.tui.drafts import PLACES, Drafts, Place, keys_of, read_drafts
 from rlvr.tui.editor import Editor
 from rlvr.tui.filtered import FilteredPage
 from rlvr.tui.table import Cell, KeyedTable
-from rlvr.tui.verbs import page_bindings
+from rlvr.tui.verbs import PANES, page_bindings
 from rlvr.tui.words import shorten
 
 WIDTH = 22
 """Characters of a value in the table; the editor shows all of it."""
+
+COLUMNS = ("Key", "Here", "Effective", "From", "Last run")
 
 ONLY = ("all keys", "set here", "unlike the last run", "unsaved")
 
@@ -31,7 +33,7 @@ class ConfigPage(FilteredPage):
     """The layers of the chosen model."""
 
     key = "config"
-    BINDINGS = page_bindings("edit", "save", "reset", "revert", "jump", "only", "filter")
+    BINDINGS = page_bindings("edit", "save", "reset", "revert", "jump", "only", "filter", *PANES)
     always_load = True
 
     def __init__(self) -> None:
@@ -47,7 +49,7 @@ class ConfigPage(FilteredPage):
             with Vertical(id="list", classes="pane"):
                 yield Input(placeholder="show only keys with ...", id="filter", classes="hidden", compact=True)
                 yield Static("", id="trouble", classes="trouble hidden", markup=False)
-                yield KeyedTable("Key", "Here", "Effective", "From", "Last run", id="keys")
+                yield KeyedTable(*COLUMNS, id="keys", drop=("Last run",), elastic=("Here", "Effective", "Last run"))
             yield Editor(id="editor", classes="pane")
 
     @property

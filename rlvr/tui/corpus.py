@@ -1,9 +1,10 @@
 """The corpus that tasks are drawn from: how many sequences, why others are left out, each one as a task."""
 
+import asyncio
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from textual import on
+from textual import on, work
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.widget import Widget
 from textual.widgets import DataTable, Input, Static
@@ -11,13 +12,13 @@ from textual.widgets import DataTable, Input, Static
 from rlvr import cycles, layers
 from rlvr.config import TrainConfig
 from rlvr.corpus import HOW_TO_GET, Entry, open_corpus
-from rlvr.tui.filtered import FilteredPage
+from rlvr.tui.filtered import FilteredPage, holds
 from rlvr.tui.table import KeyedTable
 from rlvr.tui.verbs import page_bindings
 from rlvr.tui.words import shorten
 
 MOST = 500
-"""Sequences that are listed; the counts are of all."""
+"""Sequences that are listed; counts and filter are of all."""
 
 
 class CorpusPage(FilteredPage):
@@ -51,20 +52,24 @@ class CorpusPage(FilteredPage):
     def show(self, found: "Found") -> None:
         self.found = found
         self.query_one("#counts", Static).update(found.counts)
-        self.query_one("#list").border_title = f"Train split, the first {len(found.entries)} in the order of the seed"
+        self.query_one("#list").border_title = "Train split, in the order of the seed"
         self.show_entries()
 
     @on(Input.Changed, "#filter")
-    def show_entries(self) -> None:
+    @work(exclusive=True, group="filter")
+    async def show_entries(self) -> None:
+        """List the first of those that the filter lets through; of a whole corpus that takes a moment."""
         if self.found is None:
             return
-        rows = {
-            entry.anum: (entry.anum, str(len(entry.terms)), shorten(entry.name, 90))
-            for entry in self.found.entries.values()
-            if self.lets(f"{entry.anum} {entry.name}")
-        }
-        self.table.show(rows)
-        self.query_one("#list").border_subtitle = f"{len(rows)} shown" if self.filter_words else ""
+        every, words = self.found.entries, self.filter_words
+        found = await asyncio.to_thread(
+            lambda: [entry for entry in every.values() if holds(f"{entry.anum} {entry.name}", words)]
+        )
+        self.table.show(
+            {entry.anum: (entry.anum, str(len(entry.terms)), shorten(entry.name, 200)) for entry in found[:MOST]}
+        )
+        count = f"{len(found):,} of {len(every):,}" if words else f"{len(found):,}"
+        self.query_one("#list").border_subtitle = f"the first {MOST} of {count}" if len(found) > MOST else count
         self.preview()
 
     @on(DataTable.RowHighlighted, "#entries")
@@ -118,6 +123,4 @@ def read_corpus(model: str) -> Found:
     counts = "\n".join([counts, f"Left out: {left_out}.", *notices])
     if corpus.is_sample and not notices:
         counts += f"\n`{HOW_TO_GET}` gets the full corpus."
-    return Found(
-        counts, {entry.anum: entry for entry in selection.entries[:MOST]}, config.n_show, config.max_eval_terms
-    )
+    return Found(counts, {entry.anum: entry for entry in selection.entries}, config.n_show, config.max_eval_terms)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual import on, work
@@ -12,7 +13,7 @@ from textual.widgets import DataTable, Input
 from rlvr import cycles
 from rlvr.errors import RlvrError
 from rlvr.listing import Row, run_of
-from rlvr.tui.chosen import ChosenRunPage
+from rlvr.tui.chosen import MOST_COMPARED, ChosenRunPage
 from rlvr.tui.dialogs import Ask, Confirm
 from rlvr.tui.filtered import FilteredPage
 from rlvr.tui.follow import RunView
@@ -20,7 +21,12 @@ from rlvr.tui.table import Cell, KeyedTable
 from rlvr.tui.verbs import page_bindings
 from rlvr.tui.words import progress_text, reward_text, share_text, time_text, when_text
 
+if TYPE_CHECKING:
+    from rlvr.tui.chart import ChartGrid
+
 RUN_VERBS = ("open", "new", "kill", "resume", "mark", "compare_marked", "filter", "remove", "label", "note")
+
+COLUMNS = ("Run", "State", "Progress", "Solved", "Time", "Reward", "When", "Label")
 
 
 class RunsPage(FilteredPage, ChosenRunPage):
@@ -34,12 +40,13 @@ class RunsPage(FilteredPage, ChosenRunPage):
         with Horizontal(id="split"):
             with Vertical(id="list", classes="pane"):
                 yield Input(placeholder="show only rows with ...", id="filter", classes="hidden")
-                yield KeyedTable("Run", "State", "Progress", "Solved", "Time", "Reward", "When", "Label", id="runs")
+                yield KeyedTable(*COLUMNS, id="runs", drop=("When", "Reward", "Time", "Solved"), elastic=("Label",))
             yield RunView(id="detail", classes="pane")
 
     def load(self) -> None:
         self.query_one("#list").border_title = f"Runs of {self.board.model}"
         self.query_one(RunView).follow(None)
+        self.selected()
 
     def show_rows(self, rows: Sequence[Row]) -> None:
         shown = [row for row in rows if self.lets(f"{row.run} {row.state} {row.kind} {row.label}")]
@@ -70,6 +77,11 @@ class RunsPage(FilteredPage, ChosenRunPage):
         self.query_one(RunView).take_row(row)
         self.refresh_bindings()
 
+    def on_chart_grid_step_chosen(self, event: "ChartGrid.StepChosen") -> None:  # by name: no numpy at the start
+        """The completions of the step under the crosshair."""
+        if row := self.chosen:
+            self.board.open_run(row, event.step)
+
     @on(DataTable.RowSelected, "#runs")
     def pressed(self) -> None:
         self.action_open()
@@ -84,6 +96,7 @@ class RunsPage(FilteredPage, ChosenRunPage):
         run = await self.app.push_screen_wait(NewCycle(self.board.model))
         if run:
             self.notify(f"Cycle {run.name} of {run.model} was started.", markup=False)
+            self.table.select_when_there(run.name)
             self.board.look_now()
 
     @work
@@ -133,7 +146,13 @@ class RunsPage(FilteredPage, ChosenRunPage):
         if row is None:
             return
         marked = self.board.marked
-        marked.remove(row.run) if row.run in marked else marked.append(row.run)
+        if row.run in marked:
+            marked.remove(row.run)
+        elif len(marked) < MOST_COMPARED:
+            marked.append(row.run)
+        else:
+            self.notify(f"At most {MOST_COMPARED} cycles are compared: unmark one first.", severity="warning")
+            return
         self.show_rows(self.board.rows)
         self.table.action_cursor_down()
 

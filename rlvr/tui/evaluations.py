@@ -22,6 +22,8 @@ from rlvr.tui.words import interval_text, progress_text, when_text
 
 FIELDS = {"num_tasks": "Held-out tasks (n)", "samples": "Samples a task (k)", "max_new_tokens": "Tokens at most"}
 
+COLUMNS = ("Evaluation", "State", "Progress", "Difference, solved", "When")
+
 
 class EvalsPage(ChosenRunPage):
     """The evaluations of the chosen model, and the form for the next one."""
@@ -47,7 +49,10 @@ class EvalsPage(ChosenRunPage):
                 yield Label("Other keys, only this time")
                 yield Input(placeholder="key=value ...", id="overrides", compact=True)
             with Vertical(id="list", classes="pane"):
-                yield KeyedTable("Evaluation", "State", "Progress", "Solved, difference", "When", id="evals")
+                columns = ("Evaluation", "State", "Progress", "Difference, solved", "When")
+                yield KeyedTable(
+                    *columns, id="evals", drop=("When", "Progress"), elastic=("Difference, solved",), least=40
+                )
 
     @property
     def who(self) -> SelectionList[str]:
@@ -107,6 +112,7 @@ class EvalsPage(ChosenRunPage):
 
     def started(self, run: Run) -> None:
         self.notify(f"Evaluation {run.name} was started.", markup=False)
+        self.table.select_when_there(run.name)
         self.table.focus()
 
 
@@ -151,6 +157,6 @@ def outcome_text(run: Run) -> str:
         result = records.read(run.files.evaluation, Evaluation)
     except RlvrError as error:
         return str(error)
-    parts = [f"{person.name} {100 * person.solved.estimate:.1f} %" for person in result.participants]
+    parts = ", ".join(f"{person.name} {100 * person.solved.estimate:.1f} %" for person in result.participants)
     gains = [interval_text(each.difference, signed=True) for each in result.differences if each.metric == "solved"]
-    return ", ".join(parts) + (f"   {gains[-1]}" if gains else "")
+    return f"{gains[-1]}   {parts}" if gains else parts

@@ -1,5 +1,7 @@
 """A screen whose table shows only the rows that hold some words: `/` asks for them, escape shows all rows again."""
 
+from collections.abc import Sequence
+
 from textual import on
 from textual.widgets import Input
 
@@ -11,8 +13,7 @@ class FilteredPage(Page):
 
     def lets(self, text: str) -> bool:
         """Does the text hold all the words of the field?"""
-        text = text.casefold()
-        return all(word in text for word in self.filter_words)
+        return holds(text, self.filter_words)
 
     @property
     def filter_field(self) -> Input:
@@ -40,3 +41,9 @@ class FilteredPage(Page):
             self.show_all()
         else:
             super().action_back()
+
+
+def holds(text: str, words: Sequence[str]) -> bool:
+    """Are all these words, in lower case, in the text?"""
+    text = text.casefold()
+    return all(word in text for word in words)

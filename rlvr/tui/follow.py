@@ -20,6 +20,7 @@ from rlvr.cycles import Run
 from rlvr.errors import RlvrError
 from rlvr.listing import Row, duration_text
 from rlvr.records import Evaluation, Round, TextTail
+from rlvr.tui.gpu import GpuLine
 from rlvr.tui.words import (
     KINDS,
     bar,
@@ -152,6 +153,7 @@ class RunView(Vertical):
 
     def compose(self) -> ComposeResult:
         yield Progress(id="progress")
+        yield GpuLine()
         with VerticalScroll(id="summary"):
             yield Static("", markup=False)
         yield LogView(id="log")
@@ -171,7 +173,7 @@ class RunView(Vertical):
         """Have the graphs follow the run; the first time they are made, after the first frame."""
         graphs = await asyncio.to_thread(importlib.import_module, "rlvr.tui.graphs")
         if not self.query("#graphs"):
-            await self.mount(graphs.RunCharts("reward solved outcomes groups length kl", id="graphs"), after=0)
+            await self.mount(graphs.RunCharts("reward solved outcomes groups length kl", id="graphs"), after=1)
         run = self.run
         has_graphs = run is None or run.kind == "train"
         charts = next(iter(self.query("#graphs").results(graphs.RunCharts)), None)

@@ -19,7 +19,7 @@ from rlvr.tui.figure import Curve, hues_of
 from rlvr.tui.follow import looks
 from rlvr.tui.page import Page
 from rlvr.tui.rows import Rows
-from rlvr.tui.series import Metrics, RunReader, open_run
+from rlvr.tui.series import RunReader, open_run
 
 
 class PageCharts(ChartGrid):

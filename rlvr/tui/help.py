@@ -1,7 +1,7 @@
 """The window of the keys: those of the place where one is first, each with a sentence."""
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -10,7 +10,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from rlvr.tui.keys import KEYS, TITLES, Where, shown
+from rlvr.tui.keys import KEYS, NAMES, TITLES, Where
 
 KEY_WIDTH = 14
 
@@ -57,6 +57,14 @@ class HelpScreen(ModalScreen[None]):
         self.query_one(VerticalScroll).scroll_relative(y=3 * by, animate=False)
 
 
-def key_sections(*places: Where) -> list[Section]:
-    """The keys of charts and completions, by place."""
-    return [(TITLES[where], [(shown(key), key.about) for key in KEYS if key.where == where]) for where in places]
+def key_sections(*places: Where, own: Mapping[str, str]) -> list[Section]:
+    """The keys of charts and completions, by place; `own` are those that the user chose instead."""
+    return [
+        (TITLES[where], [(names(own.get(key.id, key.keys)), key.about) for key in KEYS if key.where == where])
+        for where in places
+    ]
+
+
+def names(keys: str) -> str:
+    """Keys as a person knows them."""
+    return " ".join(NAMES.get(one, one) for one in keys.split(","))

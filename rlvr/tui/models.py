@@ -26,7 +26,18 @@ class ModelsPage(Page):
 
     def body(self) -> Iterable[Widget]:
         with Vertical(id="list", classes="pane"):
-            yield KeyedTable("Model", "Base model", "Cycles", "Evals", "Live", "Solved", "Last run", id="models")
+            yield KeyedTable(
+                "Model",
+                "Base model",
+                "Cycles",
+                "Evals",
+                "Live",
+                "Solved",
+                "Last run",
+                id="models",
+                drop=("Evals", "Cycles"),
+                elastic=("Base model",),
+            )
         yield Static("", id="hint", markup=False)
 
     def on_mount(self) -> None:

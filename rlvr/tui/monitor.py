@@ -20,42 +20,50 @@ from rlvr.records import Evaluation, Round, Tail
 from rlvr.tui.chart import ChartGrid
 from rlvr.tui.chosen import ChosenRunPage
 from rlvr.tui.follow import LogView, Progress
+from rlvr.tui.gpu import GpuLine
 from rlvr.tui.graphs import RunCharts, RunCompletions
 from rlvr.tui.result import result_panes, show_result
 from rlvr.tui.table import KeyedTable
-from rlvr.tui.verbs import page_bindings
+from rlvr.tui.verbs import PANES, page_bindings
 from rlvr.tui.words import gain_text, share_text, shorten
+
+ROUNDS = ("Round", "Cycle", "Evaluation", "Solved", "Against base", "Better")
+"""The columns of the rounds of an auto run."""
 
 
 class MonitorPage(ChosenRunPage):
     """A run of any kind; which panes there are depends on it."""
 
     key = "runs"
-    BINDINGS = page_bindings("kill", "resume")
+    BINDINGS = page_bindings(*PANES, "kill", "resume")
+    AUTO_FOCUS = ""  # a table of a pane that is not up would have that come up
 
-    def __init__(self, run: Run):
+    def __init__(self, run: Run, step: int | None = None):
         super().__init__()
         self.run = run
+        self.step = step
+        """The step whose completions are to be seen first."""
         self.row: Row | None = None
 
     def body(self) -> Iterable[Widget]:
         yield Progress(id="progress")
+        yield GpuLine()
         with TabbedContent(id="panes"):
             if self.run.kind == "train":
                 with TabPane("Graphs", id="pane-graphs"):
                     yield RunCharts(id="graphs")
             if self.run.kind == "eval":
-                yield from result_panes()
+                yield from result_panes(self.run.folder)
             if self.run.kind == "auto":
                 with TabPane("Rounds", id="pane-rounds"):
-                    yield KeyedTable("Round", "Cycle", "Evaluation", "Solved", "Against base", "Better", id="rounds")
+                    yield KeyedTable(*ROUNDS, id="rounds", elastic=("Evaluation",))
             else:
                 with TabPane("Completions", id="pane-completions"):
                     yield RunCompletions(id="answers")
             with TabPane("Log", id="pane-log"):
                 yield LogView(id="log")
             with TabPane("Config", id="pane-config"):
-                yield KeyedTable("Key", "Value", "From", "Default", id="snapshot")
+                yield KeyedTable("Key", "Value", "From", "Default", id="snapshot", elastic=("Value", "Default"))
             if self.run.kind == "train":
                 with TabPane("Doctor", id="pane-doctor"), VerticalScroll():
                     yield Static("", id="verdict")
@@ -72,13 +80,18 @@ class MonitorPage(ChosenRunPage):
             self.query_one(RunCharts).focus()
         else:
             self.query_one(Tabs).focus()
+        if self.step is not None:
+            self.show_step(self.step)
+
+    def show_step(self, step: int) -> None:
+        """The completions of a step."""
+        self.query_one(TabbedContent).active = "pane-completions"
+        self.query_one(RunCompletions).table.find(f"step:{step}")
+        self.query_one(RunCompletions).table.focus()
 
     @on(ChartGrid.StepChosen)
-    def show_step(self, event: ChartGrid.StepChosen) -> None:
-        """The completions of the step under the crosshair."""
-        self.query_one(TabbedContent).active = "pane-completions"
-        self.query_one(RunCompletions).table.find(f"step:{event.step}")
-        self.query_one(RunCompletions).table.focus()
+    def choose_step(self, event: ChartGrid.StepChosen) -> None:
+        self.show_step(event.step)
 
     def load(self) -> None:
         self.read(lambda: read_snapshot(self.run), self.show_snapshot)
@@ -90,12 +103,17 @@ class MonitorPage(ChosenRunPage):
         if self.row is None or (before and (before.step, before.state) == (self.row.step, self.row.state)):
             return
         if self.run.kind == "train":
-            self.read(lambda: examine(self.run), self.show_verdict)
+            self.look_at_verdict()
         elif self.run.kind == "auto":
             self.read(lambda: read_rounds(self.run), self.query_one("#rounds", KeyedTable).show)
-        elif self.run.files.evaluation.exists():
-            self.read(lambda: records.read(self.run.files.evaluation, Evaluation), lambda it: show_result(self, it))
+        else:
+            self.read(lambda: read_result(self.run), lambda it: show_result(self, it) if it else None)
         self.refresh_bindings()
+
+    def look_at_verdict(self) -> None:
+        """Have the run examined, which takes a second of a long one: only while that is looked at."""
+        if self.query_one(TabbedContent).active == "pane-doctor":
+            self.read(lambda: examine(self.run), self.show_verdict)
 
     def show_snapshot(self, rows: dict[str, tuple[str, str, str]]) -> None:
         muted, accent = self.color("text-muted"), self.color("text-accent")
@@ -113,15 +131,13 @@ class MonitorPage(ChosenRunPage):
 
     def show_verdict(self, verdict: "Verdict") -> None:
         text = Text.assemble((verdict.conclusion, "bold"), "\n")
-        for finding in verdict.findings:
+        for finding, command in verdict.findings:
             look = self.color("text-error" if finding.severity == "dead" else "text-warning")
             text.append(f"\n{finding.severity}: {finding.title}\n", style=look)
             text.append(f"  {finding.what}\n")
             text.append(f"  → {finding.change}\n", style=self.color("text-success"))
-            if finding.settings:
-                text.append(
-                    f"    rlvrctl.py config set {' '.join(finding.settings)}\n", style=self.color("text-muted")
-                )
+            if command:
+                text.append(f"    {command}\n", style=self.color("text-muted"))
         self.query_one("#verdict", Static).update(text)
 
     @property
@@ -138,6 +154,13 @@ class MonitorPage(ChosenRunPage):
     def turned(self, event: TabbedContent.TabActivated) -> None:
         if event.pane.id == "pane-notes":
             self.read(lambda: read_notes(self.run), self.query_one("#notes", Static).update)
+        elif event.pane.id == "pane-doctor":
+            self.look_at_verdict()
+
+
+def read_result(run: Run) -> Evaluation | None:
+    """What came of an evaluation; None before it has ended."""
+    return records.read(run.files.evaluation, Evaluation) if run.files.evaluation.exists() else None
 
 
 def read_rounds(run: Run) -> dict[str, tuple[str, ...]]:
@@ -158,7 +181,8 @@ def read_rounds(run: Run) -> dict[str, tuple[str, ...]]:
 
 class Verdict(NamedTuple):
     conclusion: str
-    findings: list[Finding]
+    findings: list[tuple[Finding, str]]
+    """Each with the command that makes the change, or ""."""
 
 
 def examine(run: Run) -> Verdict:
@@ -169,7 +193,8 @@ def examine(run: Run) -> Verdict:
         seen = check.examine(run.files)
     except RlvrError as error:
         return Verdict(f"nothing can be said: {error}", [])
-    return Verdict(conclusion(seen.steps, seen.findings), seen.findings)
+    findings = [(finding, check.command_for(finding, run, run.files)) for finding in seen.findings]
+    return Verdict(conclusion(seen.steps, seen.findings), findings)
 
 
 def read_snapshot(run: Run) -> dict[str, tuple[str, str, str]]:

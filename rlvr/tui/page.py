@@ -9,6 +9,7 @@ from rich.style import Style
 from rich.text import Text
 from textual import work
 from textual.app import ComposeResult
+from textual.binding import Binding
 from textual.containers import Horizontal
 from textual.screen import Screen
 from textual.widget import Widget
@@ -18,11 +19,13 @@ from rlvr.errors import RlvrError
 from rlvr.listing import Row
 from rlvr.tui.keybar import KeyBar
 from rlvr.tui.table import KeyedTable
-from rlvr.tui.verbs import SCREENS
+from rlvr.tui.verbs import COMMON, SCREENS
 from rlvr.tui.words import color_of
 
 if TYPE_CHECKING:
     from rlvr.tui.app import Dashboard
+    from rlvr.tui.help import Section
+    from rlvr.tui.keys import Where
 
 Result = TypeVar("Result")
 
@@ -37,6 +40,11 @@ LOOKS = {
 """State -> its sign and the theme's colour of it; the word stands beside them."""
 
 
+def screens_here() -> dict[str, str]:
+    """The screens that are of use here, with their words; that of Colab needs its client."""
+    return {name: label for name, label in SCREENS.items() if name != "colab" or shutil.which("colab")}
+
+
 class ScreenName(Static):
     """A screen in the title line; a click goes there."""
 
@@ -49,7 +57,7 @@ class ScreenName(Static):
 
 
 class TitleLine(Horizontal):
-    """The screens with their number keys, clickable; on a wide terminal also the model and what runs."""
+    """The screens with their number keys, clickable; then what runs and the model, in signs where it is narrow."""
 
     def __init__(self, current: str):
         super().__init__()
@@ -58,18 +66,24 @@ class TitleLine(Horizontal):
 
     def compose(self) -> ComposeResult:
         for number, (name, label) in enumerate(SCREENS.items(), 1):
-            if name == "colab" and shutil.which("colab") is None and self.current != name:
-                continue  # it is not set up
+            if name not in screens_here() and self.current != name:
+                continue
             yield ScreenName(name, f"[b]{number}[/b] {label}", classes="current" if name == self.current else "")
         yield Static("", id="about")
 
     def say(self, model: str, rows: Sequence[Row]) -> None:
         running = sum(row.state == "running" for row in rows)
         waiting = sum(row.state == "pending" for row in rows)
-        text = Text(model or "no model", style="bold", no_wrap=True, overflow="ellipsis")
-        text.append(f"  {running} running" if running else "  nothing runs", style="not bold")
-        if waiting:
-            text.append(f", {waiting} waiting", style="not bold")
+        name = model or "no model"
+        if self.screen.has_class("-narrow"):
+            signs = [
+                f"{LOOKS[state][0]}{count}" for state, count in (("running", running), ("pending", waiting)) if count
+            ]
+            text = Text.assemble(*(f"{sign} " for sign in signs), (name, "bold"), no_wrap=True, overflow="ellipsis")
+        else:
+            text = Text.assemble((name, "bold"), no_wrap=True, overflow="ellipsis")
+            text.append(f"  {running} running" if running else "  nothing runs")
+            text.append(f", {waiting} waiting" if waiting else "")
         if text != self.said:
             self.said = text
             self.query_one("#about", Static).update(text)
@@ -178,10 +192,27 @@ class Page(Screen[None]):
         self.board.leave()
 
     def action_help(self) -> None:
-        if self.query("HelpPanel"):
-            self.app.action_hide_help_panel()
-        else:
-            self.app.action_show_help_panel()
+        from rlvr.tui.help import HelpScreen
+
+        self.app.push_screen(HelpScreen(self.help_sections()))
+
+    def help_sections(self) -> "list[Section]":
+        """The keys that work here: of what has the focus, of this screen, of the rest of it, of every screen."""
+        from rlvr.tui.help import key_sections
+
+        names = [binding.id for binding in self.BINDINGS if isinstance(binding, Binding) and binding.id]
+        here = [self.board.key_row(name) for name in names if name not in COMMON]
+        every = [self.board.key_row(name) for name in COMMON]
+        every.append(("1 to 9", "Go to a screen: " + ", ".join(SCREENS.values()) + "."))
+        first: list[Where] = []
+        rest: list[Where] = []
+        kinds: dict[str, Where] = {"ChartGrid": "charts", "CompletionsTable": "completions"}
+        for kind, where in kinds.items():
+            for widget in self.query(kind):
+                (first if widget is self.focused else rest).append(where)
+        own = [("This screen", here)] if here else []
+        before, after = (key_sections(*places, own=self.board.own_keys) for places in (first, rest))
+        return [*before, *own, *after, ("Every screen", every)]
 
     def action_next_tab(self) -> None:
         self.turn(Tabs.action_next_tab)

@@ -1,4 +1,4 @@
-"""The keys of the dashboard, once: what the footer, the help panel, the palette and docs/rlvrtui.md show.
+"""The keys of the dashboard, once: what the footer, the help, the palette and docs/rlvrtui.md show.
 
     python -m rlvr.tui.verbs         # the table of docs/rlvrtui.md
 
@@ -53,10 +53,10 @@ VERBS: dict[str, Verb] = {
     "remove": Verb("d", "remove", "Remove", "Move the selected run to the trash; asks first."),
     "label": Verb("L", "label", "Label", "Give the selected run a short label.", show=False),
     "note": Verb("N", "note", "Note", "Write a note about the selected run.", show=False),
-    "mark": Verb("space", "mark", "Mark", "Mark the selected run for comparison."),
+    "mark": Verb("space", "mark", "Mark", "Mark the selected cycle for comparison."),
     "compare_marked": Verb("c", "compare", "Compare", "Compare the marked cycles, else the newest two."),
     "filter": Verb("slash", "filter", "Filter", "Show only the rows that hold a text; escape clears."),
-    "next_tab": Verb("full_stop", "next_tab", "Next pane", "Go to the next pane.", show=False),
+    "next_tab": Verb("full_stop", "next_tab", "Pane", "Go to the next pane."),
     "previous_tab": Verb("comma", "previous_tab", "Previous pane", "Go to the pane before.", show=False),
     "new_model": Verb("n", "new_model", "New model", "Make a model from a preset."),
     "choose": Verb("enter", "choose", "Choose", "Work with the selected model."),
@@ -83,12 +83,15 @@ def bindings(*names: str) -> list[BindingType]:
     ]
 
 
-COMMON = ("help", "quit", "palette", "copy", "back", "next_tab", "previous_tab", "refresh")
+PANES = ("next_tab", "previous_tab")
+"""Verbs of a screen with panes."""
+
+COMMON = ("help", "quit", "palette", "copy", "back", "refresh")
 """Verbs of every screen."""
 
 
 def page_bindings(*names: str) -> list[BindingType]:
-    """The bindings of a screen: its own verbs, then those of every screen."""
+    """The bindings of a screen: its own verbs, the most important first, then those of every screen."""
     return bindings(*names, *COMMON)
 
 

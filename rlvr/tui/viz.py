@@ -466,7 +466,8 @@ class VizApp(App[None]):
 
         first = "completions" if self.pane.table.has_focus else "charts"
         places = sorted(TITLES, key=lambda place: place != first)
-        self.push_screen(HelpScreen(key_sections(*places), ABOUT))
+        own = own_keys(self.preferences, {key.id for key in KEYS})
+        self.push_screen(HelpScreen(key_sections(*places, own=own), ABOUT))
 
     def get_system_commands(self, screen: Screen) -> Iterable[SystemCommand]:
         """The command palette: what Textual has, every chart; the runs come from commands.py."""
