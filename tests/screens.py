@@ -1,6 +1,6 @@
 """Pictures of every screen of rlvrviz and rlvrtui, in three sizes, dark and light, for looking at them.
 
-    python tests/screens.py OUT [NAME ...]        # OUT/NAME-80x24-dark.png ...; all screens, or those named
+    python tests/screens.py OUT [NAME ...]        # OUT/NAME-80x24-dark.png ...; all screens, or those named: tui-run
 
 What `tests/shot.py` needs is needed here. Nothing is compared; that is `tests/test_snapshots.py`.
 """
@@ -14,29 +14,41 @@ from training_tree import make_training_tree
 
 TUI, VIZ = ("rlvrtui.py", "--model", "demo"), ("rlvrviz.py", "demo/002")
 
+UP = "Runs of demo(.|\\n)*running(.|\\n)*[⠁-⣿]"
+"""The first screen, with its graphs."""
+
+PLOT = "[⠁-⣿]"
+
 SCREENS: dict[str, tuple[tuple[str, ...], str, list[str], str]] = {
-    "tui-runs": (TUI, "Runs of", [], "reward"),
-    "tui-models": (TUI, "Runs of", ["2"], "other"),
-    "tui-config": (TUI, "Runs of", ["3"], "environment"),
-    "tui-presets": (TUI, "Runs of", ["4"], "gemma4-e2b"),
-    "tui-eval": (TUI, "Runs of", ["5"], "003/evals/base"),
-    "tui-auto": (TUI, "Runs of", ["6"], "auto/001"),
-    "tui-compare": (TUI, "Runs of", ["7"], "Cycles"),
-    "tui-corpus": (TUI, "Runs of", ["8"], "chosen"),
-    "tui-colab": (TUI, "Runs of", ["9"], "VMs"),
-    "tui-run": (TUI, "Runs of", ["Enter"], "Completions"),
-    "tui-kill": (TUI, "Runs of", ["K"], "checkpoint"),
-    "tui-new": (TUI, "Runs of", ["n"], "Start"),
-    "tui-palette": (TUI, "Runs of", [":"], "Search"),
-    "tui-help": (TUI, "Runs of", ["?"], "Cursor"),
-    "viz": (VIZ, "reward", [], "reward"),
-    "viz-crosshair": (VIZ, "reward", ["x"], "step"),
-    "viz-full": (VIZ, "reward", ["Enter"], "reward"),
-    "viz-completion": (VIZ, "reward", ["Tab", "Enter"], "expected"),
-    "viz-runs": (VIZ, "reward", ["f"], "003"),
-    "viz-help": (VIZ, "reward", ["?"], "Smooth"),
+    "tui-runs": (TUI, UP, [], UP),
+    "tui-models": (TUI, UP, ["2"], "Models in (.|\\n)*other"),
+    "tui-config": (TUI, UP, ["3"], "all saved"),
+    "tui-presets": (TUI, UP, ["4"], "built in(.|\\n)* = "),
+    "tui-eval": (TUI, UP, ["5"], "New evaluation(.|\\n)*base: the model"),
+    "tui-auto": (TUI, UP, ["6"], "New auto run(.|\\n)*002/evals/base"),
+    "tui-compare": (TUI, UP, ["7"], f"space marks(.|\\n)*{PLOT}"),
+    "tui-corpus": (TUI, UP, ["8"], "chosen for training(.|\\n)*shown in the prompt"),
+    "tui-colab": (TUI, UP, ["9"], "VMs that cost money"),
+    "tui-run": (TUI, UP, ["Enter"], f"Doctor(.|\\n)*{PLOT}"),
+    "tui-completions": (TUI, UP, ["Enter", "."], "Doctor(.|\\n)*A0"),
+    "tui-snapshot": (TUI, UP, ["Enter", ".", ".", "."], "Doctor(.|\\n)*learning_rate"),
+    "tui-doctor": (TUI, UP, ["Enter", ",", ","], "Doctor(.|\\n)*[Nn]othing|Doctor(.|\\n)*→"),
+    "tui-result": (TUI, UP, ["/", *"base", "Enter", "Enter"], "12 held-out(.|\\n)*points"),
+    "tui-tasks": (TUI, UP, ["/", *"base", "Enter", "Enter", "."], "Better(.|\\n)*% terms"),
+    "tui-pass": (TUI, UP, ["/", *"base", "Enter", "Enter", ".", "."], f"pass@k(.|\\n)*{PLOT}"),
+    "tui-marked": (TUI, UP, ["Space"], "◆"),
+    "tui-kill": (TUI, UP, ["K"], "Kill 003"),
+    "tui-new": (TUI, UP, ["n"], "Next cycle(.|\\n)*(cold|warm) start"),
+    "tui-palette": (TUI, UP, [":"], "Search for"),
+    "tui-help": (TUI, UP, ["?"], "This screen"),
+    "viz": (VIZ, PLOT, [], PLOT),
+    "viz-crosshair": (VIZ, PLOT, ["x"], PLOT),
+    "viz-full": (VIZ, PLOT, ["Enter"], PLOT),
+    "viz-completion": (VIZ, PLOT, ["Tab", "Enter"], "expected"),
+    "viz-runs": (VIZ, PLOT, ["f"], "other/001"),
+    "viz-help": (VIZ, PLOT, ["?"], "esc closes"),
 }
-"""Picture -> program, a word that tells it is up, keys, a word that tells the screen is there."""
+"""Picture -> program, what tells that it is up, keys, what only the screen that is wanted holds."""
 
 THEMES = {"dark": "textual-dark", "light": "textual-light"}
 

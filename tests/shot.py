@@ -3,12 +3,13 @@
     python tests/shot.py --tree /tmp/t --size 120x35 --keys "x" --out /tmp/viz.png -- rlvrviz.py demo/003
 
 Starts the program in a tmux session of its own, with a made-up training tree as its folder, types the keys, waits till
-the screen holds the given word, and writes OUT.ansi and OUT.png. Needs tmux, and pyte and Pillow, which the project
+the screen holds what is given, and writes OUT.ansi and OUT.png. Needs tmux, and pyte and Pillow, which the project
 itself does not. `--all` makes the picture in the three sizes that are tested, dark and light.
 """
 
 import argparse
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -70,13 +71,33 @@ class Terminal:
             time.sleep(0.05)
         raise TimeoutError(f"{word!r} never appeared:\n{self.text()}")
 
+    def wait_for(self, pattern: str, timeout_s: float = 120.0) -> None:
+        """Wait until a regular expression is found in the screen.
+
+        Raises:
+            TimeoutError: with the screen as it is, when it never is.
+        """
+        end = time.monotonic() + timeout_s
+        while not re.search(pattern, self.text()):
+            if time.monotonic() > end:
+                raise TimeoutError(f"{pattern!r} never appeared:\n{self.text()}")
+            time.sleep(0.05)
+
+    def press(self, key: str, timeout_s: float = 5.0) -> None:
+        """Type a key, and wait until something on the screen is another; there are keys that change nothing."""
+        before, end = self.ansi(), time.monotonic() + timeout_s
+        self.keys(key)
+        while self.ansi() == before and time.monotonic() < end:
+            time.sleep(0.05)
+
     def settle(self) -> None:
-        """Wait until two looks are the same."""
-        before = ""
-        for _ in range(40):
-            time.sleep(0.15)
+        """Wait until nothing changes for a while; a clock on the screen is not waited for."""
+        before, same = "", 0
+        for _ in range(60):
+            time.sleep(0.2)
             text = self.ansi()
-            if text == before:
+            same = same + 1 if text == before else 0
+            if same == 5:
                 return
             before = text
 
@@ -138,16 +159,15 @@ def shoot(
     env: dict[str, str] | None = None,
     then: str = "",
 ) -> str:
-    """Make one picture; returns the text of the screen."""
+    """Make one picture; returns the text of the screen. `wait` and `then` are regular expressions."""
     columns, rows = map(int, size.split("x"))
     terminal = Terminal(command, folder, columns, rows, env)
     try:
-        terminal.wait(wait)
+        terminal.wait_for(wait)
         terminal.settle()
         for key in keys:
-            terminal.keys(key)
-            time.sleep(0.25)
-        terminal.wait(then)
+            terminal.press(key)
+        terminal.wait_for(then)
         terminal.settle()
         ansi = terminal.ansi()
         out.with_suffix(".ansi").write_text(ansi, encoding="utf-8")
@@ -167,8 +187,8 @@ def main() -> int:
     parser.add_argument("--size", default="120x35")
     parser.add_argument("--all", action="store_true", help="the three sizes, dark and light")
     parser.add_argument("--keys", default="", help="tmux's names of keys, parted by blanks")
-    parser.add_argument("--wait", default="reward", help="a word that tells that the screen is ready")
-    parser.add_argument("--then", default="", help="a word to wait for after the keys")
+    parser.add_argument("--wait", default="reward", help="a regular expression that tells that it is up")
+    parser.add_argument("--then", default="", help="a regular expression to wait for after the keys")
     parser.add_argument("--env", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
