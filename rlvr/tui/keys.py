@@ -30,7 +30,7 @@ class Key:
 
 KEYS = (
     Key("help", "question_mark", "help", "Help", "this list", "everywhere"),
-    Key("quit", "q", "quit", "Quit", "end the view; runs go on", "everywhere"),
+    Key("quit", "q", "quit", "Quit", "end the view, as ctrl+c does; runs go on", "everywhere"),
     Key("pane", "tab", "pane('completions')", "Completions", "the other pane; 1 and 2 go to one", "everywhere"),
     Key("pane_charts", "1", "pane('charts')", "", "the charts", "everywhere"),
     Key("pane_completions", "2", "pane('completions')", "", "the completions", "everywhere"),
