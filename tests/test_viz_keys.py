@@ -89,6 +89,17 @@ async def test_a_pinned_run_is_on_top_and_its_completions_are_listed(here):
         assert "◆ demo/002" in words(app) and f"Completions: {len(app.pane.table.all)} " in words(app)
 
 
+async def test_a_run_that_is_pinned_while_the_picture_is_held_still_is_listed_all_the_same(here):
+    app = viewer("demo/001", "demo/002")
+    async with app.run_test(size=(120, 35)) as pilot:
+        await loaded(pilot, app)
+        await press(pilot, "P", "p")
+        await until(pilot, lambda: app.pane.table.all)
+        assert app.paused and app.pane.file == find_run("demo/002").files.trace
+        await press(pilot, "P")
+        assert len({row.start for row in app.pane.table.all}) == len(app.pane.table.all)
+
+
 def test_colours_do_not_depend_on_the_order_of_the_runs():
     names = [f"demo/{number:03}" for number in range(1, 8)]
     hues = dict(zip(names, hues_of(names), strict=True))

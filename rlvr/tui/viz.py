@@ -267,6 +267,9 @@ class VizApp(App[None]):
             return
         self.grid.reading = event.more
         if self.paused and self.speed is None:
+            if not self.pane.table.all:  # of a run that was put first meanwhile
+                self._list(event.rows, event.replaced)
+                return
             self._held = event.rows if event.replaced else self._held + event.rows
             self._held_replaced |= event.replaced
             return
