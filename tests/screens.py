@@ -27,7 +27,7 @@ SCREENS: dict[str, tuple[tuple[str, ...], str, list[str], str]] = {
     "tui-eval": (TUI, UP, ["5"], "New evaluation(.|\\n)*base: the model"),
     "tui-auto": (TUI, UP, ["6"], "New auto run(.|\\n)*002/evals/base"),
     "tui-compare": (TUI, UP, ["7"], f"space marks(.|\\n)*{PLOT}"),
-    "tui-corpus": (TUI, UP, ["8"], "chosen for training(.|\\n)*shown in the prompt"),
+    "tui-corpus": (TUI, UP, ["8"], "chosen for(.|\\n)*shown in the prompt"),
     "tui-colab": (TUI, UP, ["9"], "VMs that cost money"),
     "tui-run": (TUI, UP, ["Enter"], f"Doctor(.|\\n)*{PLOT}"),
     "tui-completions": (TUI, UP, ["Enter", "."], "Doctor(.|\\n)*A0"),

@@ -300,6 +300,7 @@ async def test_corpus_counts_and_a_task(tree: Path, size: tuple[int, int], monke
         await until(pilot, lambda: "chosen for training" in text_of(page, "#counts"))
         table = page.query_one("#entries", KeyedTable)
         await until(pilot, lambda: len(table.cells) == 40)
+        await until(pilot, lambda: not table.show_horizontal_scrollbar)
         assert isinstance(page, corpus.CorpusPage) and page.found and len(page.found.entries) > 50
         beyond = list(page.found.entries)[45]
         await press(pilot, "slash")

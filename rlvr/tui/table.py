@@ -80,9 +80,12 @@ class KeyedTable(DataTable[Cell], inherit_bindings=False):
     def on_resize(self) -> None:
         self.fit()
 
+    def watch_show_vertical_scrollbar(self) -> None:
+        self.fit()
+
     def fit(self) -> None:
         """Give every column its width, and leave out those there is no room for."""
-        room = self.size.width
+        room = self.scrollable_content_region.width
         if not room:
             return
         natural = {
