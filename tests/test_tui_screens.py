@@ -15,6 +15,7 @@ from textual.widgets import Input, SelectionList, Static, TabbedContent
 from rlvr import layers
 from rlvr.cli import check
 from rlvr.colab import client
+from rlvr.config import PRESET_SUMMARIES
 from rlvr.diagnosis import Finding
 from rlvr.records import Evaluation, read
 from rlvr.tui import corpus, gpu
@@ -269,6 +270,8 @@ async def test_preset_is_saved_and_applied(tree: Path):
         page = await go(pilot, "4", "PresetsPage")
         table = page.query_one("#presets", KeyedTable)
         await until(pilot, lambda: "tiny" in table.cells)
+        table.select("gemma4-e2b")
+        await until(pilot, lambda: PRESET_SUMMARIES["gemma4-e2b"] in text_of(page, "#keys-of-preset"))
         await press(pilot, "n")
         await until(pilot, lambda: pilot.app.screen.is_modal)
         await write(pilot, "mine")

@@ -75,7 +75,8 @@ class PresetsPage(Page):
         if preset is None:
             return
         muted, other = self.color("text-muted"), self.color("text-warning")
-        text = Text.assemble((str(preset.file) if preset.file else "built in", muted), "\n\n")
+        text = Text.assemble((str(preset.file) if preset.file else "built in", muted), "\n")
+        text.append(f"{preset.error or preset.summary}\n\n")
         for name, value in preset.values.items():
             text.append(f"{name} = {toml_text(value)}")
             if name in self.now and self.now[name] != value:

@@ -91,9 +91,10 @@ class RunsPage(FilteredPage, ChosenRunPage):
 
     @work
     async def action_new(self) -> None:
-        from rlvr.tui.launch import NewCycle
+        from rlvr.tui.launch import NewCycle, adapters_of
 
-        run = await self.app.push_screen_wait(NewCycle(self.board.model))
+        model = self.board.model
+        run = await self.app.push_screen_wait(NewCycle(model, await asyncio.to_thread(adapters_of, model)))
         if run:
             self.notify(f"Cycle {run.name} of {run.model} was started.", markup=False)
             self.table.select_when_there(run.name)

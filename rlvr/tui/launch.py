@@ -1,7 +1,7 @@
 """The window that starts a cycle: what it starts from, keys for this cycle, and the plan before anything runs."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -54,18 +54,24 @@ def make_plan(model: str, overrides: dict[str, str], parent: str) -> PlanText:
     )
 
 
+def adapters_of(model: str) -> list[str]:
+    """The cycles that the next one can start from, the oldest first."""
+    return [run.name for run in cycles.cycle_runs(model) if cycles.has_adapter(run)]
+
+
 class NewCycle(Dialog[Run]):
     """Ask how the next cycle of a model begins, show its plan, start it; returns the run."""
 
     AUTO_FOCUS = "#ok"
     BINDINGS = [Binding("ctrl+r", "start", "Start", show=False)]  # noqa: RUF012
 
-    def __init__(self, model: str):
+    def __init__(self, model: str, adapters: Sequence[str]):
         super().__init__(f"Next cycle of {model}", "Start", "dialog wide")
         self.model = model
+        self.adapters = adapters
 
     def body(self) -> Iterable[Widget]:
-        adapters = [run.name for run in cycles.cycle_runs(self.model) if cycles.has_adapter(run)]
+        adapters = self.adapters
         choices = [("the latest adapter" if adapters else "the base model: there is no adapter yet", runs.LATEST)]
         choices += [(f"cycle {name}", name) for name in reversed(adapters)]
         if adapters:

@@ -1,6 +1,7 @@
 """The screen of the models: what there is, choose one, make one from a preset."""
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Iterable, Sequence
 
 from textual import on, work
 from textual.containers import Vertical
@@ -9,6 +10,7 @@ from textual.widgets import Button, DataTable, Input, Label, Select, Static
 
 from rlvr import cycles, environment, layers, presets
 from rlvr.errors import RlvrError
+from rlvr.presets import Preset
 from rlvr.status import LIVING, read_status
 from rlvr.tui.dialogs import Dialog, Problem
 from rlvr.tui.page import Page
@@ -71,7 +73,8 @@ class ModelsPage(Page):
 
     @work
     async def action_new_model(self) -> None:
-        name = await self.app.push_screen_wait(NewModel())
+        listed = await asyncio.to_thread(presets.list_presets, cycles.PRESETS_DIR)
+        name = await self.app.push_screen_wait(NewModel([each for each in listed if not each.error]))
         if name:
             self.board.choose(name)
             self.board.action_page("runs")
@@ -112,12 +115,12 @@ class NewModel(Dialog[str]):
 
     AUTO_FOCUS = "#name"
 
-    def __init__(self) -> None:
+    def __init__(self, known: Sequence[Preset]) -> None:
         super().__init__("New model", "Make it")
+        self.known = known
 
     def body(self) -> Iterable[Widget]:
-        known = [each for each in presets.list_presets(cycles.PRESETS_DIR) if not each.error]
-        choices = [(f"{each.name}: {each.summary}" if each.summary else each.name, each.name) for each in known]
+        choices = [(f"{each.name}: {each.summary}" if each.summary else each.name, each.name) for each in self.known]
         yield Label("Name")
         yield Input(placeholder="letters, digits, '.', '-', '_'", id="name")
         yield Label("Preset")
