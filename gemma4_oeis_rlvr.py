@@ -28,6 +28,7 @@ from rlvr.cycles import STANDALONE_DIR, RunFiles, StandaloneFiles, find_adapter,
 from rlvr.diagnosis import Finding, Watch
 from rlvr.environment import Environment, Task
 from rlvr.errors import RlvrError
+from rlvr.files import replace_file
 from rlvr.listing import step_text
 from rlvr.preflight import Sampled, preflight
 from rlvr.provenance import provenance
@@ -278,9 +279,7 @@ def forget_after(files: RunFiles, step: int) -> None:
             kept = [
                 records.encode(line) + b"\n" for line in records.read_lines(path, record_type) if line.step <= step
             ]
-            temporary = path.with_name(path.name + ".tmp")
-            temporary.write_bytes(b"".join(kept))
-            os.replace(temporary, path)
+            replace_file(path, b"".join(kept))
 
 
 def say_what_is_replaced(files: RunFiles) -> None:

@@ -9,7 +9,6 @@ import argparse
 import dataclasses
 import difflib
 import functools
-import os
 import tomllib
 import typing
 from collections.abc import Iterable, Mapping
@@ -20,6 +19,7 @@ from typing import Any, TypeVar
 import tomli_w
 
 from rlvr.errors import RlvrError
+from rlvr.files import replace_file
 
 LOSS_TYPES = ("grpo", "dr_grpo", "dapo", "bnpo", "cispo", "sapo", "luspo", "vespo")
 
@@ -441,6 +441,4 @@ def write_snapshot(path: Path, config: RunConfig, origins: Mapping[str, str], pr
     """Write what a run ran with: every key, where it came from, versions and data. `read_layer` reads it back."""
     values = {name: list(value) if isinstance(value, tuple) else value for name, value in vars(config).items()}
     document = {**values, "origin": dict(origins), "provenance": dict(provenance)}
-    temporary = path.with_name(path.name + ".tmp")
-    temporary.write_text(tomli_w.dumps(document), encoding="utf-8")
-    os.replace(temporary, path)
+    replace_file(path, tomli_w.dumps(document).encode())

@@ -27,6 +27,7 @@ from urllib.parse import urlsplit
 from rlvr.corpus import PARTIAL_FILE
 from rlvr.corpus_reader import FOLDER_NAME
 from rlvr.errors import RlvrError
+from rlvr.files import replace_file
 
 URL = "https://github.com/oeis/oeisdata"
 MIN_GIT = (2, 29)  # the first whose `fetch` reads what to fetch from a pipe
@@ -323,9 +324,7 @@ class _Clone:
             patterns += ["!/seq/*/", *(f"/seq/{name}/" for name in folders)]
         file = self.git_dir / "info" / "sparse-checkout"
         file.parent.mkdir(exist_ok=True)
-        temporary = file.with_suffix(".new")
-        temporary.write_text("".join(f"{pattern}\n" for pattern in patterns))
-        os.replace(temporary, file)
+        replace_file(file, "".join(f"{pattern}\n" for pattern in patterns).encode())
         with self._explained():
             self._run("reset", "--hard", "--quiet", target)
 

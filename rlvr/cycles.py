@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Literal
 
 from rlvr.errors import RlvrError
+from rlvr.files import replace_file
 from rlvr.status import COLAB_NAME, read_status
 
 TRAINING_DIR = Path("training")
@@ -248,7 +249,7 @@ def choose_model(name: str | None) -> str:
 def remember_model(name: str) -> None:
     """Make it the one that a command without --model means."""
     with contextlib.suppress(OSError):
-        LAST_MODEL_FILE.write_text(name + "\n", encoding="utf-8")
+        replace_file(LAST_MODEL_FILE, f"{name}\n".encode())
 
 
 @contextlib.contextmanager

@@ -5,7 +5,6 @@ Terms and other exact answers are decimal strings: they overflow the integers an
 A NaN is written as null. Nothing here knows a file name.
 """
 
-import contextlib
 import errno
 import os
 import re
@@ -16,6 +15,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 import msgspec
 
 from rlvr.errors import RlvrError
+from rlvr.files import replace_file
 
 Record = TypeVar("Record", bound=msgspec.Struct)
 
@@ -327,14 +327,7 @@ def append(path: Path, *records: msgspec.Struct) -> None:
 
 def write(path: Path, record: msgspec.Struct) -> None:
     """Write a whole file so that a reader meets the old one or the new one, never half."""
-    temporary = path.with_name(path.name + ".tmp")
-    try:
-        temporary.write_bytes(msgspec.json.format(encode(record), indent=2) + b"\n")
-        os.replace(temporary, path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise
+    replace_file(path, msgspec.json.format(encode(record), indent=2) + b"\n")
 
 
 def read(path: Path, record_type: type[Record]) -> Record:

@@ -9,6 +9,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import warm
 from conftest import ROOT
 from msgspec.structs import asdict, replace
 from tiny_gemma4 import make_tiny_gemma4
@@ -48,14 +49,14 @@ def without_clock(steps):
 def cycle(tmp_path_factory):
     """The folder of a finished cycle of six steps, and what it printed."""
     folder = tmp_path_factory.mktemp("model")
-    done = train("--cycle", "001", "--max-steps", 6, cwd=folder)
+    command = [sys.executable, ROOT / "gemma4_oeis_rlvr.py", *SMALL, "--cycle", "001", "--max-steps", 6]
+    done = subprocess.run(list(map(str, command)), cwd=folder, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr
     return folder, done.stdout
 
 
 def train(*flags, cwd):
-    command = [sys.executable, ROOT / "gemma4_oeis_rlvr.py", *SMALL, *flags]
-    return subprocess.run(list(map(str, command)), cwd=cwd, capture_output=True, text=True, timeout=900)
+    return warm.run([ROOT / "gemma4_oeis_rlvr.py", *SMALL, *flags], cwd=cwd)
 
 
 @pytest.mark.slow
@@ -411,8 +412,8 @@ def test_the_answers_of_the_filter_serve_the_preflight(tmp_path):
     pass_4 = re.search(r"Preflight: 60 tasks x 4 answers: .* pass@4 ([\d.]+)%", done.stdout).group(1)
     assert float(pass_4) == pytest.approx(100 * (always + sometimes) / 60, abs=0.06)
     # The next cycle starts from an adapter: what the base model can is known.
-    warm = train("--cycle", "002", "--parent", "001", "--preflight-tasks", 5, "--max-steps", 1, cwd=tmp_path)
-    assert warm.returncode == 0 and "Preflight" not in warm.stdout, warm.stderr
+    second = train("--cycle", "002", "--parent", "001", "--preflight-tasks", 5, "--max-steps", 1, cwd=tmp_path)
+    assert second.returncode == 0 and "Preflight" not in second.stdout, second.stderr
 
 
 def checkpoint(folder, step, **files):

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 
 from rlvr.errors import RlvrError
+from rlvr.files import replace_file
 from rlvr.lab.experiment import Checkpoint, Result, hash_split, mean_over_seeds
 from rlvr.lab.model import Transformer
 from rlvr.lab.settings import Settings
@@ -208,9 +209,7 @@ def conclusions(results: Sequence[Result], control: Sequence[Result]) -> list[st
 
 
 def write_receipt(path: Path, receipt: Receipt) -> None:
-    part = path.with_name(path.name + ".part")
-    part.write_text(json.dumps(receipt, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    os.replace(part, path)
+    replace_file(path, (json.dumps(receipt, indent=1, ensure_ascii=False) + "\n").encode())
 
 
 def read_receipt(path: Path) -> Receipt:
