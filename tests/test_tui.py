@@ -272,6 +272,14 @@ async def test_filter_and_escape(tree: Path):
         await until(pilot, lambda: len(page.table.cells) == 7)
 
 
+async def test_palette_shows_the_keys_in_their_window(tree: Path):
+    async with Dashboard().run_test(size=(120, 35)) as pilot:
+        page = await opened(pilot)
+        (command,) = [each for each in pilot.app.get_system_commands(page) if each.title == "Keys"]
+        command.callback()
+        await until(pilot, lambda: isinstance(pilot.app.screen, HelpScreen))
+
+
 async def test_palette_opens_a_run(tree: Path):
     async with Dashboard().run_test(size=(120, 35)) as pilot:
         await opened(pilot)

@@ -275,7 +275,10 @@ class Dashboard(App[None]):
         self.push_screen(MonitorPage(run_of(row), step))
 
     def get_system_commands(self, screen: Screen) -> Iterable[SystemCommand]:
-        yield from super().get_system_commands(screen)
+        # Textual's list of keys names those of the scroll bars first, and takes a third of the screen.
+        yield from (command for command in super().get_system_commands(screen) if command.title != "Keys")
+        if isinstance(screen, Page):
+            yield SystemCommand("Keys", VERBS["help"].help, screen.action_help)
         for name, label in screens_here().items():
             yield SystemCommand(f"Go to {label}", VERBS[name].help, lambda name=name: self.action_page(name))
         for row in self.rows:
