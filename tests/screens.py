@@ -26,7 +26,7 @@ SCREENS: dict[str, tuple[tuple[str, ...], str, list[str], str]] = {
     "tui-presets": (TUI, UP, ["4"], "built in(.|\\n)* = "),
     "tui-eval": (TUI, UP, ["5"], "New evaluation(.|\\n)*base: the model"),
     "tui-auto": (TUI, UP, ["6"], "New auto run(.|\\n)*002/evals/base"),
-    "tui-compare": (TUI, UP, ["7"], f"space marks(.|\\n)*{PLOT}"),
+    "tui-compare": (TUI, UP, ["7"], f"space marks(.|\\n)*{PLOT}|{PLOT}(.|\\n)*space marks"),
     "tui-corpus": (TUI, UP, ["8"], "chosen for(.|\\n)*shown in the prompt"),
     "tui-colab": (TUI, UP, ["9"], "VMs that cost money"),
     "tui-run": (TUI, UP, ["Enter"], f"Doctor(.|\\n)*{PLOT}"),
