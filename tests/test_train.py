@@ -310,7 +310,9 @@ runpy.run_path({str(ROOT / "gemma4_oeis_rlvr.py")!r}, run_name="__main__")
     command += ["--cycle", "001", "--max-steps", 9, "--completions-per-forward", 4]
     env = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(list(map(str, command)), cwd=tmp_path, env=env, capture_output=True, text=True, timeout=900)
-    assert re.findall(r"exitcode +: (\d+)", done.stderr) == ["143", "143"], done.stderr
+    # The launcher ends the others when one has ended; by then they have nothing left to do.
+    codes = re.findall(r"exitcode +: (-?\d+)", done.stderr)
+    assert "143" in codes and set(codes) <= {"143", "-15"}, done.stderr
     writes = {tuple(line.split()) for line in (tmp_path / "writes").read_text().splitlines()}
     assert writes == {("0", "status.json"), ("0", "metrics.jsonl"), ("0", "trace.jsonl")}
     status = records.read(tmp_path / "001/status.json", Status)

@@ -146,7 +146,7 @@ def supervise(run: Run, stop: Sequence[int] = ()) -> int:
                 ended_by = signal.Signals(code - 128).name
                 message = f"its program was ended by {ended_by}; its last words: {message}"
     except supervisor.Stopped:
-        code, message = 143, f"stopped after step {status.status.step}"
+        code, message = 143, supervisor.stopped_text(run, status.status)
     except RlvrError as error:
         code, message = 2, str(error)
         say(f"error: {error}")
