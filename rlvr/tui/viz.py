@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from textual import on, work
@@ -29,6 +30,9 @@ from rlvr.tui.keys import KEYS, TITLES, bindings
 from rlvr.tui.preferences import choose_theme, own_keys, read_preferences, remember
 from rlvr.tui.rows import Row, Rows
 from rlvr.tui.series import ChartSpec, RunReader, open_run
+
+if TYPE_CHECKING:
+    from textual.command import Provider
 
 POLL_S = 0.2
 """Between two looks at files that do not change; one look costs microseconds."""
@@ -63,7 +67,7 @@ class NewData(Message):
         """Which choice of runs this belongs to."""
 
 
-def run_commands() -> type:
+def run_commands() -> "type[Provider]":
     from rlvr.tui.commands import RunCommands
 
     return RunCommands
