@@ -261,6 +261,24 @@ async def test_compare_lays_marked_cycles_over_each_other(tree: Path):
         assert [plain(cell) for cell in table.cells["max_steps"]] == ["max_steps", "18  (flag)", "24  (flag)"]
 
 
+async def test_compare_without_marks_shows_the_newest_two_and_marks_none(tree: Path):
+    async with Dashboard().run_test(size=(120, 35)) as pilot:
+        page = await go(pilot, "7", "ComparePage")
+        charts = page.query_one(RunCharts)
+        await until(pilot, lambda: [curve.name for curve in charts.curves] == ["002", "003"])
+        await settle(pilot)
+        assert pilot.app.marked == []  # type: ignore[attr-defined]
+        await focused(pilot, "#which")
+        await press(pilot, "space")
+        await until(pilot, lambda: [curve.name for curve in charts.curves] == ["002"])
+        assert pilot.app.marked == ["002"]  # type: ignore[attr-defined]
+        charts.focus()
+        await focused(pilot, "#graphs")
+        await press(pilot, "x", "c")
+        await until(pilot, lambda: isinstance(pilot.app.screen, MonitorPage))
+        assert pilot.app.screen.run.name == "002"  # type: ignore[attr-defined]
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Presets, corpus
 

@@ -68,10 +68,13 @@ class ComparePage(Page):
             return
         self.offered = offered
         wanted = self.board.marked or [name for name, _ in offered[:2]]
+        highlighted = self.which.highlighted or 0
         with self.prevent(SelectionList.SelectedChanged):
             self.which.clear_options()
             for name, words in offered:
                 self.which.add_option((words, name, name in wanted))
+        if offered:
+            self.which.highlighted = min(highlighted, len(offered) - 1)
         self.take()
 
     @property
