@@ -31,7 +31,7 @@ SCREENS: dict[str, tuple[tuple[str, ...], str, list[str], str]] = {
     "tui-colab": (TUI, UP, ["9"], "VMs that cost money"),
     "tui-run": (TUI, UP, ["Enter"], f"Doctor(.|\\n)*{PLOT}"),
     "tui-completions": (TUI, UP, ["Enter", "."], "Doctor(.|\\n)*A0"),
-    "tui-snapshot": (TUI, UP, ["Enter", ".", ".", "."], "Doctor(.|\\n)*learning_rate"),
+    "tui-snapshot": (TUI, UP, ["Enter", ".", ".", "."], "Doctor(.|\\n)*base_model"),
     "tui-doctor": (TUI, UP, ["Enter", ",", ","], "Doctor(.|\\n)*[Nn]othing|Doctor(.|\\n)*→"),
     "tui-result": (TUI, UP, ["/", *"base", "Enter", "Enter"], "12 held-out(.|\\n)*points"),
     "tui-tasks": (TUI, UP, ["/", *"base", "Enter", "Enter", "."], "Better(.|\\n)*% terms"),
