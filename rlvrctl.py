@@ -6,9 +6,9 @@
     python rlvrctl.py ps                                # what runs, how far, how well
     python rlvrctl.py COMMAND --help                    # what a command takes, with examples
 
-It trains nothing itself: `rlvr/supervisor.py` starts `gemma4_oeis_rlvr.py` and `eval_oeis.py`. Exit codes: 0 done,
-1 a check found something wrong, 2 something to correct in the command or its files, 3 a run ended itself because
-nothing was being learned, 124 a timeout, 130 Ctrl-C, 143 SIGTERM; `wait` gives that of its run.
+It trains nothing itself: `rlvr/supervisor.py`, in the background, starts `gemma4_oeis_rlvr.py` and `eval_oeis.py`.
+Exit codes: 0 done, 1 a check found something wrong, 2 something to correct in the command or its files, 3 a run ended
+itself because nothing was being learned, 124 a timeout, 130 Ctrl-C, 143 SIGTERM; `wait` gives that of its run.
 """
 
 import argparse

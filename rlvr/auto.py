@@ -12,7 +12,7 @@ import signal
 import sys
 import time
 
-from rlvr import records, runs, supervisor
+from rlvr import control, records, runs, supervisor
 from rlvr.cycles import BASE, Run, cycle_runs, eval_runs
 from rlvr.errors import RlvrError
 from rlvr.records import Evaluation, Launch, Participant, Round
@@ -30,7 +30,7 @@ class Ended(Exception):
 
 def auto(run: Run) -> int:
     """Run the rounds of an auto run that are still to come."""
-    status = StatusFile(run.files.status, supervisor.status_of(run))
+    status = StatusFile(run.files.status, control.status_of(run))
     signals: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, frame: signals.append(number))
@@ -64,7 +64,7 @@ def play_round(
     """One cycle and its evaluation against the base; what an interrupted round has begun is taken up."""
     mark = {"run": run.name, "round": number}
     begun = find_begun(cycle_runs(run.model), mark, status)
-    if begun is None or supervisor.status_of(begun).state == "failed":
+    if begun is None or control.status_of(begun).state == "failed":
         begun = runs.begin_cycle(run.model, options["train"], auto=mark, notice=supervisor.say)
     finish(begun, status, signals)
     cycle = begun.name
@@ -127,16 +127,16 @@ def finish(run: Run, status: StatusFile, signals: list[int]) -> None:
         Ended: when it failed, or at SIGTERM, which is passed on to it.
     """
     status.write(waiting_for=run.name, message=f"round {status.status.step + 1}: {run.name}")
-    if supervisor.status_of(run).state in ("failed", "killed", "lost"):
-        supervisor.say(f"{run} goes on {supervisor.resume(run)}")
+    if control.status_of(run).state in ("failed", "killed", "lost"):
+        supervisor.say(f"{run} goes on {control.resume(run)}")
     asked = 0
-    while (now := supervisor.status_of(run)).state in LIVING:
+    while (now := control.status_of(run)).state in LIVING:
         for _ in signals[asked:]:
             asked += 1
             with contextlib.suppress(RlvrError):  # it has ended meanwhile
-                supervisor.kill(run)
-        supervisor.start_waiting()
-        time.sleep(supervisor.POLL_S)
+                control.kill(run)
+        control.start_waiting()
+        time.sleep(control.POLL_S)
     if signals:
         raise Ended("killed", f"stopped with {run.name}")
     if now.state != "done":

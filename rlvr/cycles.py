@@ -9,7 +9,7 @@
     training/.trash/                        what was removed
 
 It starts no process and reads no config; making the folder of a run is `folders.py`, what a run is doing `status.py`,
-starting one `supervisor.py`.
+starting one `control.py`.
 """
 
 import contextlib

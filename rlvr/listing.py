@@ -140,7 +140,7 @@ def time_left(times: Sequence[float], step_s: float, num_steps: int, now: float)
 
 
 def is_forgotten(row: Row) -> bool:
-    """Does a pending run wait without a process? Then `supervisor.start_waiting` has to give it a new one."""
+    """Does a pending run wait without a process? Then `control.start_waiting` has to give it a new one."""
     status = read_status(run_of(row).files.status) if row.state == "pending" else None
     return status is not None and not is_alive(status)
 

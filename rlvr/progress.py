@@ -3,7 +3,7 @@
     progress = Progress(run)
     progress.advance(status)        # brings step, reward and solved of a Status up to date
 
-It starts nothing and writes nothing: `supervisor.py` writes what it finds, `status_of` asks it about lost runs.
+It starts nothing and writes nothing: `supervisor.py` writes what it finds, `control.py` asks it about lost runs.
 """
 
 import contextlib

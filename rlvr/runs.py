@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic, NamedTuple
 
-from rlvr import cycles, environment, folders, layers, records, supervisor
+from rlvr import control, cycles, environment, folders, layers, records
 from rlvr.base_models import check_adapter, find_base_model
 from rlvr.budget import divide_step
 from rlvr.config import Config, EvalConfig, RunConfig, TrainConfig, write_snapshot
@@ -119,7 +119,7 @@ def keys_of_living(model: str, config_class: type[RunConfig], one_shot: Mapping[
     """Which of these keys of [ephemeral] a living run of the kind took when it was started, and its name."""
     found: dict[str, str] = {}
     for run in cycles.cycle_runs(model) if config_class is TrainConfig else cycles.eval_runs(model):
-        if supervisor.status_of(run).state in LIVING:
+        if control.status_of(run).state in LIVING:
             with contextlib.suppress(RlvrError):  # one that has no launch.json
                 taken = records.read(run.files.launch, Launch).ephemeral
                 found |= dict.fromkeys(layers.same_keys(one_shot, taken), run.name)
@@ -146,7 +146,7 @@ def start(run: Run, config: RunConfig | None, origins: Mapping[str, str], launch
             records.write(files.launch, launch)
             records.write(files.status, new_status(run.kind, "pending"))
         try:
-            supervisor.spawn(run)
+            control.spawn(run)
         except BaseException:
             folders.unmake(run)
             raise
@@ -202,7 +202,7 @@ def check_after(after: str, model: str) -> str:
     if not after:
         return ""
     run = cycles.find_run(after, model)
-    state = supervisor.status_of(run).state
+    state = control.status_of(run).state
     if state not in (*LIVING, "done"):
         raise RlvrError(f"{run} is {state}: a run can only come after one that is living or done")
     return str(run)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from rlvr import cycles, folders, supervisor
+from rlvr import control, cycles, folders
 from rlvr.cycles import Run
 from rlvr.errors import RlvrError
 from rlvr.status import LIVING
@@ -38,7 +38,7 @@ def remove(runs: Sequence[Run], with_dependents: bool = False) -> list[tuple[Run
                     f"{run} is needed by {', '.join(blocking)}: remove those first, or all with --with-dependents"
                 )
         for run in chosen:
-            state = supervisor.status_of(run).state
+            state = control.status_of(run).state
             if state in LIVING:
                 raise RlvrError(f"{run} is {state}: rlvrctl.py kill {run.name} first")
         return [(run, folders.move_to_trash(run)) for run in chosen]

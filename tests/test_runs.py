@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rlvr import auto, cycles, folders, layers, records, runs, supervisor
+from rlvr import auto, control, cycles, folders, layers, records, runs
 from rlvr.config import PRESETS, EvalConfig, TrainConfig, read_toml, write_snapshot
 from rlvr.cycles import Run
 from rlvr.errors import RlvrError
@@ -62,7 +62,7 @@ def test_flags_win_over_the_one_shot_keys_and_those_over_the_others():
 @pytest.fixture
 def no_process(monkeypatch):
     """A run that is started stays pending, and nobody looks after it."""
-    monkeypatch.setattr(supervisor, "spawn", lambda run: None)
+    monkeypatch.setattr(control, "spawn", lambda run: None)
 
 
 def end(run: Run, state: str) -> None:

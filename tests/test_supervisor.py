@@ -13,11 +13,12 @@ from processes import alive, held, wait_until
 from workplace import LONG_S, SAMPLE, Workplace, busy, living, no_process_left
 
 from rlvr import records
+from rlvr.control import status_of
 from rlvr.cycles import Run
 from rlvr.folders import never_began
 from rlvr.records import Launch, Status
 from rlvr.status import group_members, is_alive, new_status, process_start, read_status
-from rlvr.supervisor import status_of, stopped_text
+from rlvr.supervisor import stopped_text
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are looked at through /proc")
 

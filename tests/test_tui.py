@@ -15,7 +15,7 @@ from textual.command import CommandList
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from rlvr import cycles, layers, records, supervisor
+from rlvr import control, cycles, layers, records
 from rlvr.records import Status
 from rlvr.tui.app import Dashboard
 from rlvr.tui.chart import ChartGrid
@@ -93,11 +93,11 @@ async def test_kill_asks_first_and_cancel_is_the_default(tree: Path):
         await focused(pilot, "#cancel")
         await press(pilot, "enter")
         await until(pilot, lambda: pilot.app.screen is page)
-        assert supervisor.status_of(cycles.find_run("demo/003")).state == "running"
+        assert control.status_of(cycles.find_run("demo/003")).state == "running"
         await press(pilot, "K")
         await until(pilot, lambda: pilot.app.screen.is_modal)
         await click(pilot, "#choice-force")
-        await until(pilot, lambda: supervisor.status_of(cycles.find_run("demo/003")).state == "killed")
+        await until(pilot, lambda: control.status_of(cycles.find_run("demo/003")).state == "killed")
         await until(pilot, lambda: "killed" in plain(page.table.cells["003"][1]))
 
 

@@ -14,7 +14,7 @@ from pilots import click, plain, press, until, words
 from processes import wait_until
 from textual.widgets import Input
 
-from rlvr import cycles, layers, supervisor
+from rlvr import control, cycles, layers
 from rlvr.config import PRESETS
 from rlvr.records import Launch, read
 from rlvr.status import LIVING, process_start
@@ -45,8 +45,8 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     layers.create(tmp_path / "training/m", {**PRESETS["tiny"], **SMALL})
     yield tmp_path
     for run in cycles.all_runs("m"):
-        if supervisor.status_of(run).state in LIVING:
-            supervisor.kill(run, force=True)
+        if control.status_of(run).state in LIVING:
+            control.kill(run, force=True)
 
 
 async def test_a_cycle_is_started_after_its_plan_was_seen(model: Path):
@@ -64,13 +64,13 @@ async def test_a_cycle_is_started_after_its_plan_was_seen(model: Path):
         await press(pilot, "ctrl+r")
         await until(pilot, lambda: [run.name for run in cycles.cycle_runs("m")] == ["001"])
         run = cycles.find_run("001", "m")
-        await until(pilot, lambda: supervisor.status_of(run).state == "running")
+        await until(pilot, lambda: control.status_of(run).state == "running")
         await until(pilot, lambda: "● running" in words(pilot.app))
-        status = supervisor.status_of(run)
+        status = control.status_of(run)
         assert os.getsid(status.pid) == status.pid != os.getsid(0)  # a session of its own: it outlives the terminal
-    assert supervisor.status_of(run).state in (*LIVING, "done")
-    assert supervisor.wait([run], timeout_s=600) == 0
-    assert supervisor.status_of(run).step == 8
+    assert control.status_of(run).state in (*LIVING, "done")
+    assert control.wait([run], timeout_s=600) == 0
+    assert control.status_of(run).step == 8
     assert "max_steps = 8" in run.files.config.read_text()
     async with Dashboard().run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: "✓ done" in words(pilot.app))
@@ -86,7 +86,7 @@ async def test_a_cycle_is_started_after_its_plan_was_seen(model: Path):
     evaluation = cycles.eval_runs("m")[0]
     assert evaluation.name == "001/evals/base"
     assert read(evaluation.files.launch, Launch).participants == ("base", "training/m/001/adapter")
-    assert supervisor.wait([evaluation], timeout_s=600) == 0
+    assert control.wait([evaluation], timeout_s=600) == 0
 
 
 async def test_an_auto_run_is_started_from_its_form_and_killed(model: Path):
@@ -105,7 +105,7 @@ async def test_an_auto_run_is_started_from_its_form_and_killed(model: Path):
         await press(pilot, "ctrl+r")
         await until(pilot, lambda: bool(cycles.auto_runs("m")))
         run = cycles.auto_runs("m")[0]
-        await until(pilot, lambda: supervisor.status_of(run).state == "running", timeout_s=300)
+        await until(pilot, lambda: control.status_of(run).state == "running", timeout_s=300)
         assert read(run.files.launch, Launch).auto == {
             "rounds": 2,
             "until": "solved>=0.9",
@@ -116,14 +116,14 @@ async def test_an_auto_run_is_started_from_its_form_and_killed(model: Path):
         table = page.query_one("#autos", KeyedTable)
         await until(pilot, lambda: "running" in plain(table.cells.get("auto/001", ("", ""))[1]))
         await until(pilot, lambda: [each.name for each in cycles.cycle_runs("m")] == ["001"], timeout_s=300)
-        await until(pilot, lambda: supervisor.status_of(cycles.cycle_runs("m")[0]).state == "running", timeout_s=300)
+        await until(pilot, lambda: control.status_of(cycles.cycle_runs("m")[0]).state == "running", timeout_s=300)
         table.focus()
         await until(pilot, lambda: table.has_focus and page.check_action("kill", ()))
         await press(pilot, "K")
         await until(pilot, lambda: pilot.app.screen.is_modal)
         await click(pilot, "#choice-stop")
-        await until(pilot, lambda: supervisor.status_of(run).state == "killed", timeout_s=300)
-        assert supervisor.status_of(cycles.find_run("001", "m")).state == "killed"
+        await until(pilot, lambda: control.status_of(run).state == "killed", timeout_s=300)
+        assert control.status_of(cycles.find_run("001", "m")).state == "killed"
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ def test_a_run_lives_on_when_the_dashboard_ends_and_is_killed_from_the_next(mode
     terminal.wait(lambda text: "/5,000" in text and "reward" in text, timeout_s=300)  # the first steps have come
     terminal.keys("q")
     terminal.wait("code 0")
-    assert supervisor.status_of(run).state == "running"
+    assert control.status_of(run).state == "running"
     terminal.type("clear; stty -a > after; cmp before after && echo 'same' terminal")
     terminal.keys("Enter")
     terminal.wait("same terminal")
@@ -205,11 +205,11 @@ def test_a_run_lives_on_when_the_dashboard_ends_and_is_killed_from_the_next(mode
     terminal.wait("● running")
     terminal.keys("K")
     terminal.wait("Kill 001")
-    assert supervisor.status_of(run).state == "running"
+    assert control.status_of(run).state == "running"
     terminal.keys("Left", "Left")
     terminal.keys("Enter")  # stop with a checkpoint
     terminal.wait("■ killed")
-    status = supervisor.status_of(run)
+    status = control.status_of(run)
     assert (status.state, status.exit_code) == ("killed", 143)
     assert wait_until(lambda: process_start(status.pid) is None)  # it says so first and ends then
     terminal.keys("r")
@@ -220,7 +220,7 @@ def test_a_run_lives_on_when_the_dashboard_ends_and_is_killed_from_the_next(mode
     terminal.keys("Left")
     terminal.keys("Enter")  # at once
     terminal.wait("■ killed")
-    assert supervisor.status_of(run).exit_code == 137
+    assert control.status_of(run).exit_code == 137
     terminal.keys("q")
     terminal.wait("code 0")
 

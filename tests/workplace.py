@@ -13,12 +13,12 @@ import psutil
 from conftest import ROOT
 from processes import alive, descendants, wait_until
 
-from rlvr import records, supervisor
+from rlvr import control, records, supervisor
 from rlvr.records import Status
 from rlvr.status import is_alive, process_start, read_status
 
 SAMPLE = ROOT / "rlvr/assets/sample"
-PROGRAMS = {str(supervisor.ROOT / name) for name in supervisor.PROGRAMS.values()}
+PROGRAMS = {str(control.ROOT / name) for name in supervisor.PROGRAMS.values()}
 PR_SET_CHILD_SUBREAPER = 36
 
 SMALL = {

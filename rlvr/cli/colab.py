@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from rlvr import cycles, records, supervisor
+from rlvr import control, cycles, records
 from rlvr.cli import RUN_HELP, Command, follow, start
 from rlvr.colab import bundle, client, costs, vms
 from rlvr.colab import mirror as mirroring
@@ -190,19 +190,19 @@ def trace(args: argparse.Namespace) -> int:
 
 def pull(args: argparse.Namespace) -> int:
     run = cycles.find_run(args.run, args.model)
-    status = supervisor.status_of(run)
+    status = control.status_of(run)
     if status.state in LIVING:
         print(f"{run} is {status.state}: its supervisor fetches everything as it comes.")
         return 0
     session = session_of(run)
     if session is None or not session.base:
-        if not supervisor.on_colab(run):
+        if not control.on_colab(run):
             raise RlvrError(f"{run} did not run on Colab")
         print(f"{run} is {status.state} and has no VM: what was fetched of it lies in {run.folder}.")
         return 0
     bundle.clear_leftovers(run.files)
     state = mirroring.mirror(run, session, args.auth, checkpoints=args.checkpoints)
-    steps = supervisor.status_of(run).step
+    steps = control.status_of(run).step
     print(f"{run}: fetched up to step {steps}; on the VM: {state['phase']}.")
     start.say_next(f"rlvrctl.py resume {run.name}", f"rlvrctl.py colab stop {run.name}")
     return 0
@@ -220,10 +220,10 @@ def stop(args: argparse.Namespace) -> int:
         if args.run in (each.name, each.endpoint) and args.run != client.ORPHAN:
             return stop_vm(each, args.auth)
     run = cycles.find_run(args.run, args.model)
-    status = supervisor.status_of(run)
+    status = control.status_of(run)
     if status.state in LIVING:
-        said = supervisor.kill(run)
-        if said != supervisor.TAKEN_OUT and supervisor.on_colab(run):
+        said = control.kill(run)
+        if said != control.TAKEN_OUT and control.on_colab(run):
             kept = records.read(run.files.launch, Launch).colab["session"]
             said += f"; {STAYS_UP if kept else 'then its VM is given back'}"
         print(f"{run}: {said}")
@@ -233,7 +233,7 @@ def stop(args: argparse.Namespace) -> int:
         print(f"{run} has no VM.")
         return 0
     with cycles.locked(run.training_dir):
-        status = supervisor.status_of(run)
+        status = control.status_of(run)
         if status.state in LIVING:
             raise RlvrError(f"{run} is {status.state} again: rlvrctl.py kill {run.name} stops it")
         StatusFile(run.files.status, status).write(state="running", message="its VM is given back")
@@ -241,7 +241,7 @@ def stop(args: argparse.Namespace) -> int:
     print(f"{run}: on {session.session} a checkpoint is saved and fetched; {then} ...", flush=True)
     with run.files.log.open("a", encoding="utf-8") as log_file, contextlib.redirect_stdout(log_file):
         colab_supervisor.supervise(run, stop=[signal.SIGTERM])
-    status = supervisor.status_of(run)
+    status = control.status_of(run)
     print(f"{run} is {status.state}{': ' + status.message if status.message else ''}.")
     return 1 if run.files.colab.exists() else 0
 

@@ -77,9 +77,9 @@ def current_rows() -> list[Row]:
     """The rows of all runs of all models; pending ones that nobody looked after have a supervisor again."""
     rows = [listing.read_row(run) for model in cycles.model_names() for run in cycles.all_runs(model)]
     if any(map(listing.is_forgotten, rows)):
-        from rlvr import supervisor
+        from rlvr import control
 
-        if supervisor.start_waiting():
+        if control.start_waiting():
             return current_rows()
     return listing.newest_first(rows)
 
@@ -212,16 +212,16 @@ def wait_arguments(parser: argparse.ArgumentParser) -> None:
 def wait(args: argparse.Namespace) -> int:
     timeout_s = None if args.timeout is None else listing.parse_duration(args.timeout)
     runs = list(dict.fromkeys(cycles.find_run(name, args.model) for name in args.runs))
-    from rlvr import supervisor
+    from rlvr import control
 
-    supervisor.start_waiting()
-    code = supervisor.wait(runs, timeout_s)
+    control.start_waiting()
+    code = control.wait(runs, timeout_s)
     for run in runs:
         row = listing.read_row(run)
         unit = {"train": "step", "eval": "completion", "auto": "round"}[run.kind]
         after = f" at {unit} {row.step}" + (f" of {row.max_steps}" if row.max_steps else "") if row.started else ""
         took = f", {duration_text(row.elapsed_s)}" if row.elapsed_s is not None else ""
-        ended = "" if row.live else f", exit code {supervisor.exit_code(supervisor.status_of(run))}"
+        ended = "" if row.live else f", exit code {control.exit_code(control.status_of(run))}"
         message = f": {terminal.one_line(row.message)}" if row.message else ""
         print(f"{run}: {row.state}{after}{took}{ended}{message}", file=sys.stderr if row.live else sys.stdout)
     if code is None:

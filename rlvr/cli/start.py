@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlvr import config, cycles, environment, folders, layer_files, layers, presets, records, runs, supervisor
+from rlvr import config, control, cycles, environment, folders, layer_files, layers, presets, records, runs
 from rlvr.budget import preview
 from rlvr.cli import RUN_HELP, Command
 from rlvr.config import EvalConfig, RunConfig, TrainConfig
@@ -90,13 +90,13 @@ def train(args: argparse.Namespace, session: str = "") -> int:
     rented = colab_options(args, session)
     parent = "" if args.from_base else args.parent or runs.LATEST
     if not args.dry_run:
-        supervisor.start_waiting()
+        control.start_waiting()
     plan = runs.plan_cycle(model, overrides, parent)
     if args.dry_run:
         for text in plan.notes:
             say(text)
         return show_plan(model, plan, rented)
-    busy = [run for run in cycles.cycle_runs(model) if supervisor.status_of(run).state in LIVING]
+    busy = [run for run in cycles.cycle_runs(model) if control.status_of(run).state in LIVING]
     if rented:
         say_cost(model, plan.config, rented)
     run = runs.begin_cycle(
@@ -235,7 +235,7 @@ def announce(run: Run, how: str, foreground: bool) -> int:
     signals = catch_signals() if foreground else []
     waiting = None
     with contextlib.suppress(RlvrError):  # what it comes after has just ended without success: its status says so
-        waiting = supervisor.blocker(run, records.read(run.files.launch, records.Launch))
+        waiting = control.blocker(run, records.read(run.files.launch, records.Launch))
     words = {"train": "Cycle", "eval": "Evaluation", "auto": "Auto run"}
     queued = ""
     if waiting:
@@ -265,17 +265,17 @@ def stay(run: Run, signals: list[int]) -> int:
     log = records.TextTail(run.files.log)
     passed_on = 0
     while True:
-        ended = supervisor.status_of(run).state not in LIVING
+        ended = control.status_of(run).state not in LIVING
         for line in log.read():
             print(line, flush=True)
         if ended:
-            code = supervisor.exit_code(supervisor.status_of(run))
+            code = control.exit_code(control.status_of(run))
             return 128 + signals[0] if signals and code else code
         for _ in signals[passed_on:]:
             passed_on += 1
             with contextlib.suppress(RlvrError):  # it has just ended
-                print(f"{run}: {supervisor.kill(run, force=passed_on > 1)}", file=sys.stderr)
-        supervisor.pause()
+                print(f"{run}: {control.kill(run, force=passed_on > 1)}", file=sys.stderr)
+        control.pause()
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -310,7 +310,7 @@ def evaluate(args: argparse.Namespace) -> int:
         if participants:
             raise RlvrError("give either --adapters or --adapter-a and --adapter-b")
         participants = [args.adapter_a or "base", args.adapter_b or runs.LATEST]
-    supervisor.start_waiting()
+    control.start_waiting()
     run = runs.begin_eval(model, participants, overrides, after=args.after or "", queue=not args.no_queue, notice=say)
     if args.save:
         keep(model, overrides, "eval")
@@ -343,7 +343,7 @@ def auto(args: argparse.Namespace) -> int:
     if args.rounds < 1 or args.patience < 1:
         raise RlvrError("--rounds and --patience must be at least 1")
     given = {"num_tasks": args.num_tasks, "samples": args.samples}
-    supervisor.start_waiting()
+    control.start_waiting()
     run = runs.begin_auto(
         model,
         rounds=args.rounds,
@@ -372,7 +372,7 @@ def resume_arguments(parser: argparse.ArgumentParser) -> None:
 
 def resume(args: argparse.Namespace) -> int:
     run = cycles.find_run(args.run, args.model)
-    return announce(run, f"goes on {supervisor.resume(run)}", args.foreground)
+    return announce(run, f"goes on {control.resume(run)}", args.foreground)
 
 
 def kill_arguments(parser: argparse.ArgumentParser) -> None:
@@ -385,7 +385,7 @@ def kill(args: argparse.Namespace) -> int:
     code = 0
     for run in dict.fromkeys([cycles.find_run(name, args.model) for name in args.runs]):
         try:
-            print(f"{run}: {supervisor.kill(run, args.force)}", flush=True)
+            print(f"{run}: {control.kill(run, args.force)}", flush=True)
         except RlvrError as error:
             print(f"error: {error}", file=sys.stderr)
             code = 2
@@ -397,8 +397,8 @@ def queue_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def queue(args: argparse.Namespace) -> int:
-    restarted = {str(run) for run in supervisor.start_waiting()}
-    rows = supervisor.waiting_runs()
+    restarted = {str(run) for run in control.start_waiting()}
+    rows = control.waiting_runs()
     if args.json:
         names = ("run", "state", "waiting_for", "queued")
         print(
@@ -414,7 +414,7 @@ def queue(args: argparse.Namespace) -> int:
         print("Nothing waits.")
     for run, status, _ in rows:
         again = "  (its supervisor was gone: started again)" if str(run) in restarted else ""
-        if supervisor.is_orphan(run):
+        if control.is_orphan(run):
             again = "  (nobody looks after it: its folder cannot be written)"
         print(f"{run}  waiting for {status.waiting_for or 'its turn'}{again}")
     return 0

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from rlvr import cycles, records, supervisor
+from rlvr import control, cycles, records, supervisor
 from rlvr.colab import bundle, client, costs, remote
 from rlvr.colab import mirror as mirroring
 from rlvr.colab.client import Gone, Refused, Unreachable
@@ -119,7 +119,7 @@ def supervise(run: Run, stop: Sequence[int] = ()) -> int:
 
     With `stop` set it only sees to the end what is on a VM already.
     """
-    status = StatusFile(run.files.status, supervisor.status_of(run))
+    status = StatusFile(run.files.status, control.status_of(run))
     signals = list(stop)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, frame: signals.append(number))

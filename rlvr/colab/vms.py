@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from rlvr import cycles, records, supervisor
+from rlvr import control, cycles, records
 from rlvr.colab import client
 from rlvr.colab import supervisor as colab_supervisor
 from rlvr.cycles import COLAB_FILE, Run
@@ -59,7 +59,7 @@ def users_of_vms() -> dict[str, User]:
         users[kept.session] = users[kept.endpoint] = nothing
     for run in colab_runs():
         session = records.read(run.files.colab, ColabSession)
-        state = supervisor.status_of(run).state
+        state = control.status_of(run).state
         on_kept = not session.own
         if state in LIVING:
             does = "runs on it" if state == "running" else "is going to run on it"
@@ -94,7 +94,7 @@ def runs_on(session: str) -> list[Run]:
     found = []
     for model in cycles.model_names():
         for run in cycles.cycle_runs(model):
-            if supervisor.on_colab(run) and supervisor.status_of(run).state in LIVING:
+            if control.on_colab(run) and control.status_of(run).state in LIVING:
                 launch = records.read(run.files.launch, Launch)
                 found += [run] if launch.colab["session"] == session else []
     return found

@@ -211,7 +211,7 @@ class Dashboard(App[None]):
     @work
     async def ask_to_kill(self, row: Row) -> None:
         """End a run, once the user has said how."""
-        from rlvr import supervisor
+        from rlvr import control
         from rlvr.tui.dialogs import Choice, Confirm
 
         choices: list[Choice] = [("stop", "Stop with a checkpoint", "warning"), ("force", "Kill at once", "error")]
@@ -224,12 +224,12 @@ class Dashboard(App[None]):
             text = f"{row.run} waits for its turn."
         answer = await self.push_screen_wait(Confirm(f"Kill {row.run}", text, choices))
         if answer:
-            self.perform(lambda: supervisor.kill(run_of(row), force=answer == "force"), self.say_of(row.run))
+            self.perform(lambda: control.kill(run_of(row), force=answer == "force"), self.say_of(row.run))
 
     def resume_run(self, row: Row) -> None:
-        from rlvr import supervisor
+        from rlvr import control
 
-        self.perform(lambda: f"goes on {supervisor.resume(run_of(row))}", self.say_of(row.run))
+        self.perform(lambda: f"goes on {control.resume(run_of(row))}", self.say_of(row.run))
 
     # -----------------------------------------------------------------------------------------------------------------
     # Going somewhere
@@ -314,7 +314,7 @@ def read_rows(model: str) -> list[Row]:
     cycles.model_dir(model)
     rows = newest_first(read_row(run) for run in cycles.all_runs(model))
     if any(map(is_forgotten, rows)):
-        from rlvr import supervisor
+        from rlvr import control
 
-        supervisor.start_waiting()
+        control.start_waiting()
     return rows

@@ -8,7 +8,7 @@ from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.widgets import Button, Input
 
-from rlvr import cycles, supervisor
+from rlvr import control, cycles
 from rlvr.config import EvalConfig, keys
 from rlvr.cycles import Run
 from rlvr.errors import RlvrError
@@ -43,7 +43,7 @@ class StartForm(VerticalScroll):
 
 def begin(start: Callable[[], Run]) -> Run:
     """Start a run as `rlvrctl.py` does: those that wait without a supervisor get one, the model is remembered."""
-    supervisor.start_waiting()
+    control.start_waiting()
     run = start()
     cycles.remember_model(run.model)
     return run
