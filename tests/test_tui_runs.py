@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from pilots import click, plain, press, until, words
+from pilots import click, heard, plain, press, until, words
 from processes import wait_until
 from textual.widgets import Input
 
@@ -61,7 +61,10 @@ async def test_a_cycle_is_started_after_its_plan_was_seen(model: Path):
         dialog.query_one("#overrides", Input).value = "max_steps=8"  # enough to be seen while they run
         await until(pilot, lambda: "cold start from the base model" in words(pilot.app))
         await until(pilot, lambda: "8 steps" in words(pilot.app))
+        (model / "training/m/001").mkdir()  # what is left of a cycle that never began
+        said = heard(pilot.app)
         await press(pilot, "ctrl+r")
+        await until(pilot, lambda: any(text.startswith("m/001 never made a step: moved to ") for text in said))
         await until(pilot, lambda: [run.name for run in cycles.cycle_runs("m")] == ["001"])
         run = cycles.find_run("001", "m")
         await until(pilot, lambda: control.status_of(run).state == "running")

@@ -100,6 +100,17 @@ PAGES: dict[str, Callable[[], Screen]] = {
 }
 
 
+ENDINGS = {
+    "train": (
+        "Stop with a checkpoint",
+        "Stopping ends it after the step in progress; killing it loses what came after the last checkpoint.",
+    ),
+    "eval": ("Stop", "Either way it ends at once, and what was graded stays in its completions.jsonl."),
+    "auto": ("Stop", "Stopping ends it with what it has started, the gentle way; killing it ends both at once."),
+}
+"""Kind of a run -> the words for ending it gently, and what either way means."""
+
+
 class Dashboard(App[None]):
     """The application. `model` is "" while there is none; `rows` are its runs, live ones first."""
 
@@ -204,6 +215,10 @@ class Dashboard(App[None]):
             then(result)
         self.look_now()
 
+    def notice(self, words: str) -> None:
+        """Say something from a thread."""
+        self.call_from_thread(self.notify, words, markup=False)
+
     def say_of(self, name: str) -> Callable[[str], None]:
         """What tells the outcome of something that was done to a run."""
         return lambda words: self.notify(f"{name}: {words}", markup=False)
@@ -214,11 +229,9 @@ class Dashboard(App[None]):
         from rlvr import control
         from rlvr.tui.dialogs import Choice, Confirm
 
-        choices: list[Choice] = [("stop", "Stop with a checkpoint", "warning"), ("force", "Kill at once", "error")]
-        text = (
-            f"{row.run} is {row.state}: {progress_text(row).strip() or 'no step yet'}.\n\n"
-            "Stopping ends it after the step in progress; killing it loses what came after the last checkpoint."
-        )
+        gentle, consequence = ENDINGS[row.kind]
+        choices: list[Choice] = [("stop", gentle, "warning"), ("force", "Kill at once", "error")]
+        text = f"{row.run} is {row.state}: {progress_text(row).strip() or 'no step yet'}.\n\n{consequence}"
         if row.state == "pending":
             choices = [("stop", "Take it out of the queue", "error")]
             text = f"{row.run} waits for its turn."

@@ -1,6 +1,6 @@
 """Set up an evaluation: which checkpoints, how many tasks and samples; beside it those there are and their results."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from textual import on
@@ -106,7 +106,7 @@ class EvalsPage(ChosenRunPage):
         model, texts, chosen = self.board.model, self.query_one(StartForm).texts, self.who.selected
         people = [name for name in self.offered if name in chosen]
         if people:
-            self.board.perform(lambda: begin_eval(model, people, texts), self.started)
+            self.board.perform(lambda: begin_eval(model, people, texts, self.board.notice), self.started)
         else:
             self.notify("Choose at least one checkpoint with space.", severity="warning")
 
@@ -125,10 +125,10 @@ def overrides(texts: dict[str, str]) -> dict[str, str]:
     return {**parse_overrides(texts["overrides"]), **parse_eval_keys(texts, FIELDS)}
 
 
-def begin_eval(model: str, people: Sequence[str], texts: dict[str, str]) -> Run:
-    """Start an evaluation as `rlvrctl.py eval` does."""
+def begin_eval(model: str, people: Sequence[str], texts: dict[str, str], notice: Callable[[str], None]) -> Run:
+    """Start an evaluation as `rlvrctl.py eval` does; `notice` is told what the user should know of it."""
     wanted = overrides(texts)
-    return begin(lambda: runs.begin_eval(model, people, wanted))
+    return begin(lambda: runs.begin_eval(model, people, wanted, notice=notice))
 
 
 class Form(NamedTuple):

@@ -127,13 +127,17 @@ class NewCycle(Dialog[Run]):
     @work(exclusive=True, group="begin")
     async def action_start(self) -> None:
         self.query_one("#ok", Button).disabled = True
+        notes: list[str] = []
         try:
             overrides = parse_overrides(self.query_one("#overrides", Input).value)
             queue = not self.query_one("#at-once", Checkbox).value
-            start = partial(runs.begin_cycle, self.model, overrides, parent=self.parent_wanted, queue=queue)
+            parent = self.parent_wanted
+            start = partial(runs.begin_cycle, self.model, overrides, parent=parent, queue=queue, notice=notes.append)
             run = await asyncio.to_thread(begin, start)
         except (RlvrError, OSError) as error:
             self.query_one(Problem).update(str(error))
             self.query_one("#ok", Button).disabled = False
             return
+        for text in notes:
+            self.notify(text, markup=False)
         self.dismiss(run)
