@@ -12,6 +12,9 @@ from pathlib import Path
 from shot import ROOT, SIZES, shoot
 from training_tree import make_training_tree
 
+OTHER = ("rlvrtui.py", "--model", "other")
+"""A model whose next cycle has a plan: the adapters of demo are made up and would be refused."""
+
 TUI, VIZ = ("rlvrtui.py", "--model", "demo"), ("rlvrviz.py", "demo/002")
 
 UP = "Runs of demo(.|\\n)*running(.|\\n)*[⠁-⣿]"
@@ -38,7 +41,7 @@ SCREENS: dict[str, tuple[tuple[str, ...], str, list[str], str]] = {
     "tui-pass": (TUI, UP, ["/", *"base", "Enter", "Enter", ".", "."], f"pass@k(.|\\n)*{PLOT}"),
     "tui-marked": (TUI, UP, ["Space"], "◆"),
     "tui-kill": (TUI, UP, ["K"], "Kill 003"),
-    "tui-new": (TUI, UP, ["n"], "Next cycle(.|\\n)*(cold|warm) start"),
+    "tui-new": (OTHER, f"Runs of other(.|\\n)*{PLOT}", ["n"], "Next cycle(.|\\n)*cold start"),
     "tui-palette": (TUI, UP, [":"], "Search for"),
     "tui-help": (TUI, UP, ["?"], "This screen"),
     "viz": (VIZ, PLOT, [], PLOT),
