@@ -21,7 +21,7 @@ demo: setup
 	$(BIN)/python -m rlvr.demo
 
 test: setup
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 check: setup
 	$(BIN)/ruff format --check .

@@ -50,7 +50,9 @@ def test_a_trivial_reward_rises(tmp_path):
         tasks=prompts,
         trace_file=tmp_path / "trace.jsonl",
         metrics_file=tmp_path / "metrics.jsonl",
+        before_writing=lambda: None,
         on_step=lambda step, completions: False,
+        on_saved=lambda: None,
         model=policy.model,
         processing_class=policy.tokenizer,
         train_dataset=Dataset.from_list(

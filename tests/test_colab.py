@@ -59,14 +59,16 @@ def wait_for_checkpoint(place: ColabPlace, run: str) -> None:
 
 
 @contextlib.contextmanager
-def trainer_held(place: ColabPlace, run: str) -> Iterator[None]:
-    """Let the trainer on the VM, as soon as it is there, stand still meanwhile."""
-    base = place.session(run).base
-    until(lambda: place.colab.signal_programs(signal.SIGSTOP, base, TRAINER))
+def trainer_held(place: ColabPlace) -> Iterator[None]:
+    """Let the next trainer on a VM stand still meanwhile, from its first moment.
+
+    To be entered at once: by the time its supervisor here has heard that it was started, a short one may have ended.
+    """
+    until(lambda: place.colab.signal_programs(signal.SIGSTOP, place.colab.content, TRAINER))
     try:
         yield
     finally:
-        place.colab.signal_programs(signal.SIGCONT, base, TRAINER)
+        place.colab.signal_programs(signal.SIGCONT, place.colab.content, TRAINER)
 
 
 def stop_trainer_at(place: ColabPlace, run: str, step: int) -> None:
@@ -86,8 +88,8 @@ def test_a_mirrored_run_cannot_be_told_from_a_local_one(place):
     printed = place.ctl("train", "--on-colab", "--gpu", "t4", "--parent", "001")
     assert "Colab: 100 compute units. The rate of a T4 is told" in printed and "warm start from 001" in printed
     assert "This cycle: not known: no earlier cycle of this model ran on a T4." in printed
-    wait_for_base(place, "003")
-    with trainer_held(place, "003"):
+    with trainer_held(place):
+        wait_for_base(place, "003")
         listed = json.loads(place.ctl("colab", "ps", "--json"))
         assert [(row["hardware"], row["run"], row["in_use"]) for row in listed] == [("T4", "m/003", True)]
         assert "m/003 runs on it" in place.ctl("colab", "ps")
@@ -149,8 +151,9 @@ def test_everything_that_can_happen_to_one_run(place):
     """No network, a broken piece, a supervisor that dies, a VM that is taken back: each step and completion once."""
     colab = place.colab
     place.ctl("train", "--on-colab", "--gpu", "T4", "--parent", "003", "-o", "max_steps=12", "-o", "save_steps=1")
-    wait_for_base(place, "005")
-    first = place.session("005")
+    with trainer_held(place):
+        wait_for_base(place, "005")
+        first = place.session("005")
     stop_trainer_at(place, "005", 1)
     place.wait_for_step("005", 1)
 
@@ -261,9 +264,10 @@ def test_refused_and_lost_too_often(place):
         assert "is given back" not in place.log("008")  # there was none
     colab.refuse("")
     place.ctl("train", "--on-colab", "--gpu", "H100", "--max-restarts", "0")
-    wait_for_base(place, "008")
-    session = place.session("008")
-    colab.reclaim(session.endpoint, session.base)
+    with trainer_held(place):
+        wait_for_base(place, "008")
+        session = place.session("008")
+        colab.reclaim(session.endpoint, session.base)
     status = place.wait_for("008", "failed", "done", "lost")
     assert "max_restarts = 0 used up" in status.message and status.state == "failed"
     assert colab.assignments == [] and not (place / "m/009").exists()
@@ -283,19 +287,19 @@ def test_one_vm_for_several_runs(place):
     assert "kept by colab up and nothing runs on it" in out and "rlvrctl.py colab down gives it back" in err
     # One at a time: a VM has one GPU.
     place.ctl("colab", "train", "-o", "max_steps=2")
-    wait_for_base(place, "008")
-    session = place.session("008")
-    assert not session.own
-    with trainer_held(place, "008"):
+    with trainer_held(place):
+        wait_for_base(place, "008")
+        session = place.session("008")
+        assert not session.own
         place.ctl("colab", "train", "-o", "max_steps=2")
         until(lambda: place.status("009").waiting_for == "008")
         # It is taken back, and replaced under its name.
         colab.reclaim(session.endpoint, session.base)
-    until(lambda: "(restart 1)" in place.log("008") and "sending" in place.log("008").partition("(restart 1)")[2])
-    assert f"VM {session.session} (L4) is up already." in place.ctl("colab", "up")
-    until(lambda: place.session("008").base not in ("", session.base))
-    base = place.session("008").base
-    with trainer_held(place, "008"):
+    with trainer_held(place):
+        assert "(restart 1)" in place.log("008") and "sending" in place.log("008").partition("(restart 1)")[2]
+        assert f"VM {session.session} (L4) is up already." in place.ctl("colab", "up")
+        until(lambda: place.session("008").base not in ("", session.base))
+        base = place.session("008").base
         assert "used by 008 009: rlvrctl.py kill 008 009 first" in place.ctl("colab", "down", code=2)
         assert place.ctl("colab", "stop", "009").strip() == "m/009: taken out of the queue"
         # Its supervisor dies: what it may still be doing there is not thrown away.

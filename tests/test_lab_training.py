@@ -294,7 +294,7 @@ def test_the_lab_needs_nothing_that_only_unix_has(root):
         "print(sorted(own))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True)
-    assert done.stdout.strip() == "['rlvr.errors', 'rlvr.records', 'rlvr.statistics']", done.stderr
+    assert done.stdout.strip() == "['rlvr.errors', 'rlvr.files', 'rlvr.records', 'rlvr.statistics']", done.stderr
 
 
 def test_a_display_is_looked_for_before_opening(monkeypatch):
