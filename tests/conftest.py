@@ -1,6 +1,7 @@
 """Fixtures that many tests use: the root, its programs as subprocesses, a cache of their own."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -12,6 +13,9 @@ import pytest
 import rlvrctl
 
 ROOT = Path(__file__).parent.parent
+
+# A shell that starts the tests in the background lets them, and all that they start, ignore Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
