@@ -459,14 +459,8 @@ def run_steps(cycle: Cycle, status: StatusFile, is_main: bool) -> int:
 
     from rlvr.grpo import TASK_COLUMN, RecordingTrainer, StopOnSignal
 
-    config, files, env, tasks, policy, budget = (
-        cycle.config,
-        cycle.files,
-        cycle.env,
-        cycle.tasks,
-        cycle.policy,
-        cycle.budget,
-    )
+    config, files, policy = cycle.config, cycle.files, cycle.policy
+    env, tasks, budget = cycle.env, cycle.tasks, cycle.budget
     style = prompt_style(config, policy)
     on_cpu = policy.device == "cpu"
     stop = StopOnSignal()

@@ -30,6 +30,15 @@ lora_alpha = 32
 """
 
 
+def stand_in(folder: Path, config_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in `folder`, with preferences of its own and no wish of the user about colours."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(config_home))
+    monkeypatch.delenv("TEXTUAL_THEME", raising=False)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    return folder
+
+
 @contextlib.contextmanager
 def training_tree(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder with training/ in it as the cwd; demo/003 runs as a process of its own, which may be killed."""

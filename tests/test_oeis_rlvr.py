@@ -208,8 +208,9 @@ def test_the_dataset_for_trl():
 
 
 def test_the_dataset_takes_what_tasks_are_selected_by():
-    names = list(inspect.signature(oeis_rlvr.build_dataset).parameters)
-    assert names == [*inspect.signature(oeis_rlvr.select_tasks).parameters, "prompt_style"]
+    *parameters, style = inspect.signature(oeis_rlvr.build_dataset).parameters.values()
+    assert parameters == list(inspect.signature(oeis_rlvr.select_tasks).parameters.values())  # defaults and types, too
+    assert style.name == "prompt_style"
     dataset = oeis_rlvr.build_dataset(["easy"], limit=2, corpus_dir=oeis_rlvr.corpus.SAMPLE_DIR)
     assert [row["prompt"][0]["content"][:7] for row in dataset] == ["Write a"] * 2
 

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import msgspec
 import numpy as np
 import pytest
-from pilots import heard, press, settle, until
+from pilots import heard, press, settle, stand_in, until
 from textual import events
 from training_tree import KNOWN, make_training_tree, steps, write_step
 
@@ -46,11 +46,7 @@ def tree(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def here(tree, monkeypatch, tmp_path) -> Path:
-    monkeypatch.chdir(tree)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.delenv("TEXTUAL_THEME", raising=False)
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    return tree
+    return stand_in(tree, tmp_path / "config", monkeypatch)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

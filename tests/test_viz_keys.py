@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from pilots import press, settle, until, words
+from pilots import press, settle, stand_in, until, words
 from textual.color import Color
 from textual.theme import BUILTIN_THEMES
 from training_tree import make_training_tree
@@ -28,11 +28,7 @@ def tree(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def here(tree, monkeypatch, tmp_path) -> Path:
-    monkeypatch.chdir(tree)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.delenv("TEXTUAL_THEME", raising=False)
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    return tree
+    return stand_in(tree, tmp_path / "config", monkeypatch)
 
 
 def viewer(*runs: str, **options) -> VizApp:

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from pilots import press, settle, until, words
+from pilots import press, settle, stand_in, until, words
 from training_tree import make_training_tree, steps, write_step
 
 from rlvr.cycles import RunFiles, find_run
@@ -15,11 +15,7 @@ from rlvr.tui.viz import VizApp
 
 @pytest.fixture
 def here(tmp_path, monkeypatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.delenv("TEXTUAL_THEME", raising=False)
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    return tmp_path
+    return stand_in(tmp_path, tmp_path / "config", monkeypatch)
 
 
 def make_run(folder: Path, num_steps: int) -> RunFiles:
